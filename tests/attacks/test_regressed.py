@@ -10,6 +10,7 @@ from scipy.stats import norm
 from glasshouse import Evidence, InputError
 from glasshouse.attacks import LiRA, Regressed
 from glasshouse.attacks.regressed import mean_margins
+from glasshouse.attacks.shared.in_out_moments import side_moments
 from glasshouse.data import complementary_halves
 from glasshouse.evaluation import auc, estimate_thresholds
 from glasshouse.evidence import Mode
@@ -130,7 +131,8 @@ def test_new_targets_stay_within_the_stated_interval(mode: Mode) -> None:
 
 def test_signals_are_both_means_online_and_the_out_mean_offline() -> None:
     evidence, _ = gaussian_evidence(records=20, models=6, shift=1.0, seed=0)
-    online, offline = mean_margins(evidence, "online"), mean_margins(evidence, "offline")
+    modes: tuple[Mode, ...] = ("online", "offline")
+    online, offline = (mean_margins(side_moments(evidence, mode)) for mode in modes)
     assert online.shape == (20, 2)
     assert (online[:, 1:] == offline).all()
 

@@ -5,7 +5,7 @@ import pytest
 from scipy.stats import multivariate_normal
 
 from glasshouse import InputError
-from glasshouse.attacks.shared.regression import Example, LinearGaussian, fit_sides, record_folds
+from glasshouse.attacks.regressed import Example, LinearGaussian, fit_sides, record_folds
 
 RECORDS, SIGNALS, QUERIES = 60, 3, 2
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from glasshouse import Evidence, InputError
 from glasshouse.attacks.regressed import mean_margins
-from glasshouse.attacks.shared.in_out_moments import left_out, moments, moments_among, simulated_means
+from glasshouse.attacks.shared.in_out_moments import left_out, moments, moments_among, side_moments, simulated_moments
 from glasshouse.core.numerics import loss_to_margin
 from glasshouse.evidence.simulation import rows_without
 from tests.strategies import random_evidence
@@ -29,9 +29,10 @@ def test_moments_are_those_of_the_chosen_entries_of_each_column() -> None:
 
 @given(random_evidence(min_records=2, min_models=4))
 def test_means_of_simulated_targets_are_those_of_their_own_evidence(evidence: Evidence) -> None:
-    for fast, slow in zip(simulated_means(evidence, [True, False]), evidence.simulated(), strict=True):
-        assert (fast.means == mean_margins(slow.view, "online")).all()
-        assert (fast.margins == loss_to_margin(slow.view.target_loss)).all()
+    targets = simulated_moments(evidence, [False, True], spread=False)
+    for fast, slow in zip(targets, evidence.simulated(), strict=True):
+        assert (mean_margins(fast.sides) == mean_margins(side_moments(slow.view, "online"))).all()
+        assert (fast.statistic == loss_to_margin(slow.view.target_loss)).all()
         assert (fast.members == slow.members).all()
 
 
@@ -39,7 +40,7 @@ def test_a_record_without_in_models_among_the_references_is_refused() -> None:
     members = np.array([[1, 0], [0, 1], [0, 1], [0, 0]], dtype=bool)
     evidence = Evidence(target_loss=[0.1, 0.2], shadow_loss=np.ones((4, 2)), shadow_members=members)
     with pytest.raises(InputError, match="has 0 in-models"):
-        list(simulated_means(evidence, [True]))
+        list(simulated_moments(evidence, [True]))
 
 
 @given(

@@ -24,7 +24,7 @@ def columns(**changed: list[str]) -> dict[str, list[str]]:
 )
 def test_missing_pieces_are_named(changed: dict[str, list[str]], message: str) -> None:
     with pytest.raises(InputError, match=message):
-        tidy_arrays(columns(**changed), Path("e.csv"))
+        tidy_arrays(columns(**changed))
 
 
 def test_a_byte_order_mark_and_blank_lines_do_no_harm(tmp_path: Path) -> None:

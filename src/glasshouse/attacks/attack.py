@@ -10,7 +10,7 @@ import functools
 import inspect
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, ClassVar, Generic, NamedTuple, Protocol, Self, cast
+from typing import Any, ClassVar, Generic, NamedTuple, Protocol, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -51,14 +51,10 @@ _RECORDS = 1000
 
 
 def rehearse(attack: Any, members: BoolArray) -> None:
-    """Let an attack score random losses of models that will be trained on these members, so that it can refuse them.
+    """Let an attack score random losses of models with these members [K, N] to come, so that it can refuse them.
 
     If there are very many records, only some are tried. Those with the fewest in- and out-models are among them, since
     an attack may fail on these. Any error other than a refusal is ignored here: it will appear with the true losses.
-
-    Args:
-        attack: the attack to try.
-        members: [K, N] members of each shadow model that will be trained.
 
     Example:
         >>> from glasshouse.attacks import LiRA
@@ -66,8 +62,11 @@ def rehearse(attack: Any, members: BoolArray) -> None:
         Traceback (most recent call last):
         glasshouse.InputError: shadow_members: record '0' has 0 out-models and this attack needs 1 ...
     """
-    small = members.size <= _ANSWERS or any(np.ndim(value) for value in vars(attack).values())  # one number per record
-    chosen = np.arange(members.shape[1]) if small else _extremes(members)
+    chosen = np.arange(members.shape[1])
+    if members.size > _ANSWERS and not any(np.ndim(value) for value in vars(attack).values()):  # one number per record
+        order = np.argsort(members.sum(axis=0), kind="stable")  # by in-models: the first, the last, and some others
+        places = np.concatenate([[0, len(order) - 1], np.linspace(0, len(order) - 1, _RECORDS).astype(np.intp)])
+        chosen = np.unique(order[np.unique(places)])
     losses = generator(0, "rehearsal").exponential(size=(len(members) + 1, len(chosen)))
     evidence = Evidence(
         target_loss=losses[0],
@@ -82,13 +81,6 @@ def rehearse(attack: Any, members: BoolArray) -> None:
         raise
     except Exception as error:  # it may need what random evidence does not have
         _LOG.debug("The attack %s could not be tried beforehand: %s", attack.name, error)
-
-
-def _extremes(members: BoolArray) -> NDArray[np.intp]:
-    """Records with the fewest in-models, with the fewest out-models, and some of the others."""
-    order = np.argsort(members.sum(axis=0), kind="stable")
-    middle = np.linspace(0, len(order) - 1, _RECORDS).astype(np.intp)
-    return np.unique(order[np.unique(np.concatenate([[0, len(order) - 1], middle]))])
 
 
 class View(Protocol):
@@ -149,20 +141,26 @@ _LOOKING = (
     *("score", "flag_scores", "tuned", "judge", "queries", "warning", "log_odds"),
     *("simulated_scores", "simulated_seconds", "score_simulated"),
 )
-Method = TypeVar("Method", bound=Callable[..., Any])
 
 
-def _looking(method: Method) -> Method:
+def _looking(method: Callable[..., Any]) -> Callable[..., Any]:
     """The same method of an attack, but given the part of a view that the attack looks at."""
     name = list(inspect.signature(method).parameters)[1]  # users may name the argument
 
     @functools.wraps(method)
     def seeing(self: Attack[Any], *given: Any, **named: Any) -> Any:
-        if name in named:
-            return method(self, *given, **{**named, name: seen_by(self, named[name])})
-        return method(self, seen_by(self, given[0]), *given[1:], **named) if given else method(self, **named)
+        if given:
+            return method(self, seen_by(self, given[0]), *given[1:], **named)
+        return method(self, **named | ({name: seen_by(self, named[name])} if name in named else {}))
 
-    return cast("Method", seeing)
+    return seeing
+
+
+def _look(cls: type[Any]) -> None:
+    """Give the methods of an attack the part of a view that it looks at."""
+    for name in _LOOKING:
+        if name in vars(cls) and not getattr(method := vars(cls)[name], "__isabstractmethod__", False):
+            setattr(cls, name, _looking(method))
 
 
 class Attack(abc.ABC, Generic[V]):
@@ -177,8 +175,8 @@ class Attack(abc.ABC, Generic[V]):
     training), ``least_models`` (shadow models that it needs, 0 if it looks at the target alone), ``posterior`` (its
     score is a probability of membership), ``candidate`` (``"best"`` tries it), ``likelihood_ratio`` (its score compares
     two likelihoods), ``quick_simulation`` (it has a way of its own to score simulated targets, for the time alone),
-    ``needs_classes`` (why it cannot attack a regression) and ``version`` (raised when its scores
-    change, so that stored scores of an earlier version are not used).
+    ``needs_classes`` (why it cannot attack a regression) and ``version`` (raised when its scores change, so that stored
+    scores of an earlier version are not used).
 
     Example:
         >>> from glasshouse.attacks import create
@@ -190,6 +188,7 @@ class Attack(abc.ABC, Generic[V]):
     name: ClassVar[str]
     kind: ClassVar[Kind] = "records"
     version: ClassVar[int] = 1
+    _learns_elsewhere: ClassVar[bool] = False  # offline it asks in-models about other records than the judged one
     needs_logits: ClassVar[bool] = False
     needs_public: ClassVar[bool] = False
     needs_trace: ClassVar[bool] = False
@@ -202,9 +201,7 @@ class Attack(abc.ABC, Generic[V]):
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
-        for name in _LOOKING:
-            if name in vars(cls) and not getattr(method := vars(cls)[name], "__isabstractmethod__", False):
-                setattr(cls, name, _looking(method))
+        _look(cls)
 
     @property
     def label(self) -> str:
@@ -227,7 +224,6 @@ class Attack(abc.ABC, Generic[V]):
     def score(self, view: V) -> FloatArray:
         """Scores [N] of the audited records; higher means member."""
 
-    @_looking
     def tuned(self, view: V) -> Self:
         """The same attack with every ``"auto"`` replaced by its value for this pool, and all learned from it.
 
@@ -237,33 +233,22 @@ class Attack(abc.ABC, Generic[V]):
         return self
 
     def check(self, members: BoolArray) -> None:
-        """Refuse a pool that it cannot use, before anything is trained.
+        """Refuse a pool with these members [K, N] that it cannot use, before anything is trained.
 
         By default the attack is tried on random losses. An attack for which that takes long overrides this.
-
-        Args:
-            members: [K, N] members of each shadow model that will be trained.
         """
         self.check_models(len(members))
         if self.kind == "records" and not (self.needs_logits or self.needs_public or self.needs_trace):
             rehearse(self, members)
 
     def check_models(self, models: int) -> None:
-        """Refuse fewer shadow models than it needs at least.
-
-        Example:
-            >>> from glasshouse.attacks import create
-            >>> create("base").check_models(0)
-            Traceback (most recent call last):
-            glasshouse.InputError: it compares the target with shadow models, and there are none. Train 8 ...
-        """
+        """Refuse fewer shadow models than it needs at least."""
         if models < self.least_models:
             raise InputError(
                 "it compares the target with shadow models, and there are none. Train 8 (shadows=8), or name attacks "
                 "that need none, such as loss."
             )
 
-    @_looking
     def simulated_scores(self, view: V) -> Iterator[tuple[FloatArray, BoolArray]]:
         """Scores [N] and members [N] of each simulated target: thresholds and picks are made from them.
 
@@ -271,18 +256,16 @@ class Attack(abc.ABC, Generic[V]):
         no simulated target is scored by what was learned from it.
         """
         check_simulation(len(view.shadow_members))
-        expected = self.simulated_seconds(view) if is_worth_spreading() else None
-        # a prediction that falls short is not trusted: the first target is then scored here, and measured
-        seconds = expected if expected is not None and is_worth_spreading(expected) else None
+        seconds = self.simulated_seconds(view) if is_worth_spreading() else None
+        if seconds is not None and not is_worth_spreading(seconds):  # a prediction that falls short is not trusted:
+            seconds = None  # the first target is then scored here, and measured
         tasks = range(len(view.shadow_members))
         yield from spread_in_order(_score_simulated, (self, view), tasks, seconds=seconds)
 
-    @_looking
     def simulated_seconds(self, view: V) -> float | None:
         """How long all simulated targets should take in this process; None if only a trial can tell."""
         return None
 
-    @_looking
     def score_simulated(self, view: V, k: int) -> tuple[FloatArray, BoolArray]:
         """Scores [N] and members [N] of the simulated target that shadow model k plays."""
         if isinstance(view, Evidence) and not self.least_models:  # a copy of the others would take most of the time
@@ -291,7 +274,6 @@ class Attack(abc.ABC, Generic[V]):
         target = view.simulated_target(k)
         return self.score(target.view), target.members
 
-    @_looking
     def flag_scores(self, view: V) -> FloatArray:
         """Scores [N] of the target that may be compared with those of simulated targets: thresholds judge these.
 
@@ -316,11 +298,8 @@ class Attack(abc.ABC, Generic[V]):
     def scores_among(self, evidence: Evidence, sets: Sequence[NDArray[np.intp]]) -> Iterator[FloatArray | None]:
         """Scores [N] of the target beside some of the shadow models, for each set of them; None where it refuses one.
 
-        For attacks on records. What was learned from the whole pool is not learned again.
-
-        Args:
-            evidence: the target and the whole pool.
-            sets: rows of the pool, [R, 1] the same for all records, or [R, N] record by record.
+        For attacks on records. A set is rows of the pool: [R, 1] the same for all records, or [R, N] record by record.
+        What was learned from the whole pool is not learned again.
         """
         losses: Any = evidence.losses_alone()
         for rows in sets:
@@ -329,22 +308,25 @@ class Attack(abc.ABC, Generic[V]):
             except InputError:  # too few models for this attack, as for simulated targets
                 yield None
 
-    @_looking
     def warning(self, view: V) -> str:
         """What a reader must know before believing the scores of this target; usually empty."""
         return ""
 
-    @_looking
     def queries(self, view: V) -> QueryCount:
         """How often it asks a model: per record the target and every shadow model, offline only the out-models."""
+        if not self.least_models:
+            return QueryCount(1.0)
         offline = getattr(self, "mode", "online") == "offline"
         asked = ~view.shadow_members if offline else view.shadow_members | True
-        return QueryCount(1 + float(asked.sum(axis=0).mean()))
+        shared = int(view.shadow_members.sum()) if offline and self._learns_elsewhere else 0
+        return QueryCount(1 + float(asked.sum(axis=0).mean()), shared)
 
-    @_looking
     def judge(self, view: V) -> Judgement:
         """Scores, and what is reported with them; an attack that finds both at once overrides this."""
         return Judgement(self.score(view), self.queries(view), self.warning(view))
+
+
+_look(Attack)
 
 
 def _score_simulated(attack: Attack[Any], view: View, k: int) -> tuple[FloatArray, BoolArray]:
@@ -353,23 +335,14 @@ def _score_simulated(attack: Attack[Any], view: View, k: int) -> tuple[FloatArra
 
 
 def seen_by(attack: Attack[Any], view: View) -> Any:
-    """The part of a view that an attack looks at: the evidence about its records, or all of it.
-
-    Example:
-        >>> from glasshouse.attacks import create
-        >>> evidence = Evidence(target_loss=[0.1, 2.0], shadow_loss=[[0.5, 1.0]], shadow_members=[[1, 0]])
-        >>> seen_by(create("loss"), evidence) is evidence
-        True
-    """
+    """The part of a view that an attack looks at: the evidence about its records, or all of it."""
     if not hasattr(view, "offers") or not hasattr(view, "shadow_members"):
         raise InputError(
             f"{attack.name}: it cannot look at a {type(view).__name__}; give Evidence, or the Scene of a graph."
         )
-    if attack.kind == "any":
-        return view
-    if attack.kind not in view.offers:
+    if attack.kind != "any" and attack.kind not in view.offers:
         raise InputError(f"{attack.name}: it asks models about parts of a graph; there is no graph here. Leave it out.")
-    if attack.kind == "graph":
+    if attack.kind != "records":
         return view
     evidence = view.evidence
     if attack.needs_classes and evidence.regression:

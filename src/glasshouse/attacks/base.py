@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import islice
 from typing import ClassVar, Literal, Self
 
 import numpy as np
@@ -17,20 +16,15 @@ from glasshouse.attacks.registry import register
 from glasshouse.attacks.shared.in_out_moments import left_out
 from glasshouse.attacks.shared.prior import check_prior, prior_log_odds
 from glasshouse.attacks.shared.reference_confidence import (
-    SimulatedConfidence,
     Statistic,
     best_share,
     expected_among,
     expected_confidence,
-    simulated_confidence,
+    scored_targets,
 )
 from glasshouse.core.arrays import BoolArray, FloatArray
 from glasshouse.core.errors import InputError
-from glasshouse.core.threads import cached_blocks, side_by_side
 from glasshouse.evidence import Evidence, Mode
-
-_TARGETS = 8  # simulated targets that are scored side by side
-_ARRAYS = 8  # as long as a block of records that one posterior needs
 
 
 @register("base")
@@ -74,31 +68,26 @@ class BASE(Attack):
 
     def log_odds(self, evidence: Evidence) -> FloatArray:
         """Logits of the posteriors, [N]: they differ where probabilities would all round to 1."""
-        known = prior_log_odds(self.prior, evidence.records)
-        scale = float(self.tuned(evidence).scale)
-        statistic = _statistic(evidence.target_loss, expected_confidence(evidence, self.mode))
-        return np.asarray(statistic(scale) + known)
+        return self._odds(evidence)(evidence.target_loss, expected_confidence(evidence, self.mode))
+
+    def _odds(self, evidence: Evidence) -> Callable[[FloatArray, FloatArray], FloatArray]:
+        """Log-odds [N] of a target of this pool, from its losses and expected log-confidences [N]."""
+        known, scale = prior_log_odds(self.prior, evidence.records), float(self.tuned(evidence).scale)
+        return lambda loss, expected: _statistic(loss, expected)(scale) + known
 
     def simulated_scores(self, evidence: Evidence) -> Iterator[tuple[FloatArray, BoolArray]]:
         """Posteriors and members of each simulated target, without a copy of the pool for every one of them."""
-        known, scale = prior_log_odds(self.prior, evidence.records), float(self.tuned(evidence).scale)
-
-        def posteriors(target: SimulatedConfidence) -> FloatArray:
-            return _posteriors(target.loss, target.expected, scale, known)
-
-        targets = simulated_confidence(evidence, self.mode)
-        while some := list(islice(targets, _TARGETS)):
-            scores = side_by_side(posteriors, some, records=evidence.records)
-            yield from ((found, one.members) for found, one in zip(scores, some, strict=True))
+        odds = self._odds(evidence)
+        return scored_targets(evidence, self.mode, lambda target: expit(odds(target.loss, target.expected)))
 
     def scores_among(self, evidence: Evidence, sets: Sequence[NDArray[np.intp]]) -> Iterator[FloatArray | None]:
         """Posteriors of the target beside some of the shadow models, for each set; confidences are computed once."""
         if self.mode == "offline":  # a set without an out-model of some record is refused, and the others are not
             yield from super().scores_among(evidence, sets)
             return
-        known, scale = prior_log_odds(self.prior, evidence.records), float(self.tuned(evidence).scale)
+        odds = self._odds(evidence)
         for expected in expected_among(evidence, self.mode, [left_out(rows, evidence.models) for rows in sets]):
-            yield _posteriors(evidence.target_loss, expected, scale, known)
+            yield expit(odds(evidence.target_loss, expected))
 
     def tuned(self, evidence: Evidence) -> Self:
         """The same attack with its scale chosen: 1 online, the best on simulated targets offline."""
@@ -106,15 +95,6 @@ class BASE(Attack):
             return self
         settled = 1.0 if self.mode == "online" else best_share(evidence, _statistic, mode=self.mode, name="scale")
         return dataclasses.replace(self, scale=settled)
-
-
-def _posteriors(loss: FloatArray, expected: FloatArray, scale: float, known: FloatArray) -> FloatArray:
-    """Posteriors [N] from losses and expected log-confidences [N], with the log-odds of the prior, [] or [N]."""
-    found = np.empty(len(loss))
-    for some in cached_blocks(len(loss), models=_ARRAYS):
-        odds = _statistic(loss[some], expected[some])(scale) + (known[some] if known.ndim else known)
-        expit(odds, out=found[some])
-    return found
 
 
 def _statistic(loss: FloatArray, expected: FloatArray) -> Statistic:

@@ -16,7 +16,7 @@ from scipy.special import log_softmax
 
 from glasshouse.attacks.attack import Attack, QueryCount
 from glasshouse.attacks.registry import register
-from glasshouse.attacks.shared.in_out_moments import simulated_means
+from glasshouse.attacks.shared.in_out_moments import simulated_moments
 from glasshouse.core.arrays import BoolArray, FloatArray, IntArray
 from glasshouse.core.errors import InputError
 from glasshouse.core.numerics import loss_to_margin
@@ -42,10 +42,6 @@ class LossThreshold(Attack):
     def score(self, evidence: Evidence) -> FloatArray:
         """Negative losses, [N]."""
         return -evidence.target_loss
-
-    def queries(self, evidence: Evidence) -> QueryCount:
-        """The target alone, once per record."""
-        return QueryCount(1.0)
 
 
 @register("class-loss")
@@ -76,10 +72,6 @@ class ClassLoss(Attack):
             usual[same] = np.median(margins[same])
         return np.asarray(margins - usual)
 
-    def queries(self, evidence: Evidence) -> QueryCount:
-        """The target alone, once per record."""
-        return QueryCount(1.0)
-
 
 @register("calibration")
 @dataclass(frozen=True, kw_only=True)
@@ -109,8 +101,8 @@ class Calibration(Attack):
     def simulated_scores(self, evidence: Evidence) -> Iterator[tuple[FloatArray, BoolArray]]:
         """Scores and members of each simulated target, without a copy of the pool for every one of them."""
         asked = None if self.mode == "online" else False
-        for target in simulated_means(evidence, [asked], statistic=evidence.shadow_loss):
-            yield target.means[:, 0] - target.margins, target.members
+        for target in simulated_moments(evidence, [asked], statistic=evidence.shadow_loss, spread=False):
+            yield target.sides[0].mean - target.statistic, target.members
 
 
 _WIDEST = 710.0  # margins of losses that float64 can resolve are within this
@@ -134,6 +126,7 @@ class AttackR(Attack):
     """
 
     quick_simulation: ClassVar[bool] = True
+    mode: ClassVar[Mode] = "offline"
 
     def score(self, evidence: Evidence) -> FloatArray:
         """Shares, [N], each with less than half a step added by the margin of the target."""
@@ -157,10 +150,6 @@ class AttackR(Attack):
             equal = ranks[1, k] - (gone & (away == loss[k])).sum(axis=0)
             yield _shares(loss[k], larger, equal, count), evidence.shadow_members[k]
 
-    def queries(self, evidence: Evidence) -> QueryCount:
-        """The target and the out-models."""
-        return QueryCount(1 + float((~evidence.shadow_members).sum(axis=0).mean()))
-
 
 def _shares(loss: FloatArray, larger: IntArray, equal: IntArray, count: IntArray) -> FloatArray:
     """Scores [N] from the target's losses and the numbers of out-models: with a larger loss, with the same, and all."""
@@ -170,12 +159,7 @@ def _shares(loss: FloatArray, larger: IntArray, equal: IntArray, count: IntArray
 
 
 def _ranks(loss: FloatArray, outside: BoolArray) -> IntArray:
-    """[2, K, N] how many out-models of a record have a larger loss than model k, and how many the same.
-
-    Example:
-        >>> _ranks(np.array([[1.0], [2.0], [2.0]]), np.array([[True], [True], [False]])).tolist()
-        [[[1], [0], [0]], [[1], [1], [1]]]
-    """
+    """[2, K, N] how many out-models of a record have a larger loss than model k, and how many the same."""
     found = np.empty((2, *loss.shape), dtype=np.int64)
 
     def write(some: slice) -> None:
@@ -260,10 +244,6 @@ class ModifiedEntropy(Attack):
         loss = evidence.target_loss
         return np.asarray(-(-np.expm1(-loss) * loss - wrong.sum(axis=1)))
 
-    def queries(self, evidence: Evidence) -> QueryCount:
-        """The target alone, once per record."""
-        return QueryCount(1.0)
-
 
 @register("hinge")
 @dataclass(frozen=True, kw_only=True)
@@ -291,10 +271,6 @@ class Hinge(Attack):
         others = logits.copy()
         others[rows, labels] = -np.inf
         return np.asarray(own - others.max(axis=1))
-
-    def queries(self, evidence: Evidence) -> QueryCount:
-        """The target alone, once per record."""
-        return QueryCount(1.0)
 
 
 def _answers(name: str, evidence: Evidence) -> tuple[FloatArray, NDArray[np.intp], IntArray]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Self
 
@@ -14,7 +14,7 @@ from scipy.stats import t as student
 
 from glasshouse.attacks.attack import Attack
 from glasshouse.attacks.registry import register
-from glasshouse.attacks.shared.in_out_moments import Moments, moments, simulated_moments
+from glasshouse.attacks.shared.in_out_moments import Moments, side_moments, simulated_moments, wanted_sides
 from glasshouse.core.arrays import BoolArray, FloatArray
 from glasshouse.core.errors import InputError
 from glasshouse.evidence import Evidence, Mode
@@ -82,49 +82,47 @@ class BaVarIA(Attack):
     quick_simulation: ClassVar[bool] = True
 
     mode: Mode = "online"
-    priors_: tuple[VariancePrior | None, VariancePrior] | None = dataclasses.field(default=None, repr=False)
+    priors_: tuple[VariancePrior, ...] | None = dataclasses.field(default=None, repr=False)  # outside, online inside
 
     def score(self, evidence: Evidence) -> FloatArray:
         """Log ratios (offline log tail probabilities), [N]; higher means member."""
-        sides = [_side(evidence, inside=inside) for inside in self._wanted]
-        return self.tuned(evidence)._scores(evidence.target_statistic, sides, regression=evidence.regression)
+        target, sides = evidence.target_statistic, side_moments(evidence, self.mode)
+        return _scores(self._priors(evidence), target, sides, regression=evidence.regression)
 
     def simulated_scores(self, evidence: Evidence) -> Iterator[tuple[FloatArray, BoolArray]]:
         """Scores and members of each simulated target, without a copy of the pool for every one of them."""
-        attack = self.tuned(evidence)
-        for target in simulated_moments(evidence, self._wanted, statistic=evidence.shadow_statistic):
-            yield attack._scores(target.statistic, target.sides, regression=evidence.regression), target.members
-
-    @property
-    def _wanted(self) -> list[bool]:
-        """Which sides are needed: out-models (False), and online in-models."""
-        return [False] if self.mode == "offline" else [False, True]
-
-    def _scores(self, target: FloatArray, sides: list[Moments], *, regression: bool) -> FloatArray:
-        """Scores [N] of a target's statistics, from the moments of the wanted sides."""
-        priors = self.priors_
-        assert priors is not None  # noqa: S101 (for the type checker: tuning fits)
-        freedom, mean, scale = _predictive(sides[0], priors[1])
-        if priors[0] is None and regression:
-            away = np.abs(target)  # how likely an out-model is farther off, as for LiRA
-            tails = [_student_log_cdf((sign * mean - away) / scale, freedom) for sign in (-1.0, 1.0)]
-            return np.asarray(np.minimum(np.logaddexp(*tails), 0.0))
-        if priors[0] is None:
-            return _student_log_cdf((target - mean) / scale, freedom)
-        outside = student.logpdf(target, freedom, mean, scale)
-        freedom, mean, scale = _predictive(sides[1], priors[0])
-        return np.asarray(student.logpdf(target, freedom, mean, scale) - outside)
+        priors = self._priors(evidence)
+        for target in simulated_moments(evidence, wanted_sides(self.mode)):
+            yield _scores(priors, target.statistic, target.sides, regression=evidence.regression), target.members
 
     def tuned(self, evidence: Evidence) -> Self:
         """The same attack with its priors fitted to this pool; it does not look at the target's losses.
 
         Two numbers per side, from thousands of variances, cannot remember a model, so simulated targets may share them.
         """
-        if self.priors_ is not None:
-            return self
-        outside = fit_variance_prior(_side(evidence, inside=False))
-        inside = fit_variance_prior(_side(evidence, inside=True)) if self.mode == "online" else None
-        return dataclasses.replace(self, priors_=(inside, outside))
+        return dataclasses.replace(self, priors_=self._priors(evidence))
+
+    def _priors(self, evidence: Evidence) -> tuple[VariancePrior, ...]:
+        return self.priors_ or tuple(fit_variance_prior(side) for side in side_moments(evidence, self.mode))
+
+
+def _scores(
+    priors: Sequence[VariancePrior], target: FloatArray, sides: Sequence[Moments], *, regression: bool
+) -> FloatArray:
+    """Scores [N] of a target's statistics, from the moments of out-models and, online, in-models."""
+    predictives = []  # degrees of freedom, location and scale of the margin of one more model, [N] each
+    for prior, side in zip(priors, sides, strict=True):
+        freedom, variance = prior.updated(side)
+        predictives.append((freedom, side.mean, np.sqrt(variance * (1 + 1 / side.models))))
+    if len(predictives) == 2:
+        outside, inside = (student.logpdf(target, *predictive) for predictive in predictives)
+        return np.asarray(inside - outside)
+    freedom, mean, scale = predictives[0]
+    if not regression:
+        return _student_log_cdf((target - mean) / scale, freedom)
+    away = np.abs(target)  # how likely an out-model is farther off, as for LiRA
+    tails = [_student_log_cdf((sign * mean - away) / scale, freedom) for sign in (-1.0, 1.0)]
+    return np.asarray(np.minimum(np.logaddexp(*tails), 0.0))
 
 
 def fit_variance_prior(side: Moments) -> VariancePrior:
@@ -132,10 +130,7 @@ def fit_variance_prior(side: Moments) -> VariancePrior:
 
     The logarithm of a variance with d degrees of freedom has the variance ψ'(d/2) even if all variances are equal.
     What is left of its observed variance is the prior's ψ'(d₀/2) (Smyth 2004). If nothing is left, all records get one
-    variance.
-
-    Args:
-        side: moments of all records; those with only one model are ignored.
+    variance. Records with only one model are ignored.
 
     Example:
         >>> rng = np.random.default_rng(0)
@@ -162,17 +157,6 @@ def fit_variance_prior(side: Moments) -> VariancePrior:
         return VariancePrior(freedom=float(np.inf), variance=pooled)
     half = np.exp(brentq(lambda log: np.log(polygamma(1, np.exp(log)) / left), *_LOG_FREEDOMS))  # ψ'(half) = left
     return VariancePrior(freedom=float(2 * half), variance=float(np.exp(logs.mean() + digamma(half) - np.log(half))))
-
-
-def _side(evidence: Evidence, *, inside: bool) -> Moments:
-    evidence.require_side(inside=inside)
-    return moments(evidence.shadow_statistic, evidence.shadow_members == inside)
-
-
-def _predictive(side: Moments, prior: VariancePrior) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Degrees of freedom, location and scale of the margin of one more model, [N] each."""
-    freedom, variance = prior.updated(side)
-    return freedom, side.mean, np.sqrt(variance * (1 + 1 / side.models))
 
 
 def _student_log_cdf(value: FloatArray, freedom: FloatArray) -> FloatArray:

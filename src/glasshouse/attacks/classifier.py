@@ -39,13 +39,7 @@ class AnswerNetwork:
 
 
 class Case(NamedTuple):
-    """What a network learns from, and what it is then asked about.
-
-    Args:
-        answers: [R, F] features of shadow models' answers.
-        members: [R] whether the record trained the model that answered.
-        asked: [N, F] features of the target's answers.
-    """
+    """What a network learns from (features [R, F] of answers, members [R]), and what it is asked about, [N, F]."""
 
     answers: FloatArray
     members: BoolArray
@@ -137,35 +131,37 @@ class ShadowClassifier(Attack):
         known: dict[str, AnswerNetwork] = {}
         waiting: list[tuple[str, Case]] = []
         untrained: dict[str, Case] = {}
+
+        def judged() -> Iterator[FloatArray]:
+            known.update(self._trained(untrained))
+            yield from (known[one].probabilities(held.asked) for one, held in waiting)
+            waiting.clear()
+            untrained.clear()
+
         for case in cases:
             digest = digest_arrays([case.answers, case.members])
             new = digest not in known and digest not in untrained
-            full = len(untrained) == _TOGETHER or any(
-                len(one.answers) != len(case.answers) for one in untrained.values()
-            )
-            if (new and full) or len(waiting) == 2 * _TOGETHER:
-                known |= self._trained(untrained)
-                yield from (known[one].probabilities(held.asked) for one, held in waiting)
-                waiting, untrained = [], {}
+            other = any(len(one.answers) != len(case.answers) for one in untrained.values())
+            if (new and (other or len(untrained) == _TOGETHER)) or len(waiting) == 2 * _TOGETHER:
+                yield from judged()
             if new:
                 untrained[digest] = case
             waiting.append((digest, case))
-        known |= self._trained(untrained)
-        yield from (known[one].probabilities(held.asked) for one, held in waiting)
+        yield from judged()
 
     def _trained(self, cases: dict[str, Case]) -> dict[str, AnswerNetwork]:
         """A network for each case, under the same key; all cases have as many examples."""
         if not cases:
             return {}
         scalers = [StandardScaler().fit(case.answers) for case in cases.values()]
-        examples = [
-            (scaler.transform(case.answers), case.members) for scaler, case in zip(scalers, cases.values(), strict=True)
-        ]
         networks = train_perceptrons(
-            examples,
+            [
+                (scaler.transform(case.answers), case.members)
+                for scaler, case in zip(scalers, cases.values(), strict=True)
+            ],
             hidden=self.hidden,
             epochs=self.epochs,
-            batch=min(256, len(examples[0][1])),
+            batch=min(256, len(next(iter(cases.values())).members)),
             seed=seed_for(self.seed, "network") % 2**32,
         )
         return {key: AnswerNetwork(*made) for key, *made in zip(cases, scalers, networks, strict=True)}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Literal, NamedTuple, Self
+from typing import ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,26 +13,28 @@ from scipy.special import log_ndtr
 
 from glasshouse.attacks.attack import Attack
 from glasshouse.attacks.registry import register
-from glasshouse.attacks.shared.in_out_moments import Moments, left_out, moments, moments_among, simulated_sets
+from glasshouse.attacks.shared.in_out_moments import (
+    Moments,
+    left_out,
+    moments,
+    moments_among,
+    simulated_sets,
+    wanted_sides,
+)
 from glasshouse.core.arrays import BoolArray, FloatArray
 from glasshouse.core.errors import InputError
 from glasshouse.core.numerics import log_normal_farther
-from glasshouse.core.threads import cached_blocks, side_by_side
+from glasshouse.core.threads import side_by_side
 from glasshouse.evidence import Evidence, Mode
 from glasshouse.evidence.simulation import rows_without
 
 _MODELS_FOR_OWN_VARIANCE = 16  # with fewer on a side, one variance for all records is better than one per record
 _SMALLEST_VARIANCE = 1e-12  # equal margins are possible; certainty is not
 _SETS = 4  # sets of references whose Gaussians are in memory at once
-_ARRAYS = 8  # as long as a block of records that one density holds
 _LOG_OF_ROOT = np.log(np.sqrt(2 * np.pi))
 
 
-class _Side(NamedTuple):
-    """Mean and variance of the margin, [N] each, over the in-models or the out-models."""
-
-    mean: FloatArray
-    variance: FloatArray
+Side = tuple[FloatArray, FloatArray]  # mean and standard deviation of the margin, [N] each, of in- or out-models
 
 
 @register("lira")
@@ -75,7 +77,7 @@ class LiRA(Attack):
     def score(self, evidence: Evidence) -> FloatArray:
         """Log ratios (offline log tail probabilities), [N]; higher means member."""
         statistic, members = evidence.shadow_statistic, evidence.shadow_members
-        sides = self._sides(evidence, [moments(statistic, members == inside) for inside in self._wanted])
+        sides = self._sides(evidence, [moments(statistic, members == inside) for inside in wanted_sides(self.mode)])
         return _ratios(evidence.target_statistic, sides, regression=evidence.regression)
 
     def simulated_scores(self, evidence: Evidence) -> Iterator[tuple[FloatArray, BoolArray]]:
@@ -84,7 +86,7 @@ class LiRA(Attack):
         for targets, sets in simulated_sets(members, most=_SETS):
             sides = self._sides_among(evidence, statistic, sets)
 
-            def of_target(pair: tuple[int, int], sides: list[list[_Side]] = sides) -> FloatArray:
+            def of_target(pair: tuple[int, int], sides: list[list[Side]] = sides) -> FloatArray:
                 return _ratios(statistic[pair[0]], sides[pair[1]], regression=evidence.regression)
 
             scores = side_by_side(of_target, targets, records=evidence.records)
@@ -102,30 +104,26 @@ class LiRA(Attack):
             else:
                 yield from (_ratios(own, sides, regression=evidence.regression) for sides in found)
 
-    @property
-    def _wanted(self) -> list[bool]:
-        """Which sides have a Gaussian: out-models (False), and online in-models."""
-        return [False] if self.mode == "offline" else [False, True]
-
     def _sides_among(
         self, evidence: Evidence, statistic: FloatArray, sets: Sequence[NDArray[np.intp]]
-    ) -> list[list[_Side]]:
+    ) -> list[list[Side]]:
         """The Gaussians for each set of rows of the pool that is left out, [L, 1] or [L, N], of statistics [K, N]."""
-        found = [moments_among(statistic, evidence.shadow_members == inside, sets) for inside in self._wanted]
+        members = evidence.shadow_members
+        found = [moments_among(statistic, members == inside, sets) for inside in wanted_sides(self.mode)]
         return [
             self._sides(evidence, [Moments(*(part[number] for part in one)) for one in found], left)
             for number, left in enumerate(sets)
         ]
 
-    def _sides(self, evidence: Evidence, found: list[Moments], left: NDArray[np.intp] | None = None) -> list[_Side]:
+    def _sides(self, evidence: Evidence, found: list[Moments], left: NDArray[np.intp] | None = None) -> list[Side]:
         """The Gaussians from the moments of each wanted side of the pool, without the models that are left out."""
         fewest = min(one.models.min() for one in found)
         own = self._own_variance(int(fewest))
         if fewest < (least := 2 if own else 1):
             asked = evidence if left is None else evidence.among(rows_without(left, evidence.models))
-            for inside in self._wanted:
+            for inside in wanted_sides(self.mode):
                 asked.require_side(inside=inside, models=least)
-        return [_side(one, inside=inside, own=own) for one, inside in zip(found, self._wanted, strict=True)]
+        return [_side(one, kind=kind, own=own) for one, kind in zip(found, ("out", "in"), strict=False)]
 
     def _own_variance(self, fewest: int) -> bool:
         """Whether each record has its own variance, where a side has at least so many models."""
@@ -133,49 +131,34 @@ class LiRA(Attack):
 
     def tuned(self, evidence: Evidence) -> Self:
         """The same attack with its kind of variance chosen by the number of models on a side."""
-        if self.variance != "auto":
-            return self
-        inside = evidence.shadow_members.sum(axis=0)
-        fewest = (
-            evidence.models - inside.max()
-            if self.mode == "offline"
-            else min(inside.min(), evidence.models - inside.max())
-        )
+        members = evidence.shadow_members
+        fewest = min((members == inside).sum(axis=0).min() for inside in wanted_sides(self.mode))
         return dataclasses.replace(self, variance="record" if self._own_variance(int(fewest)) else "global")
 
 
-def _ratios(target: FloatArray, sides: list[_Side], *, regression: bool) -> FloatArray:
+def _ratios(target: FloatArray, sides: list[Side], *, regression: bool) -> FloatArray:
     """Log ratios [N] of a target's statistics, or log tail probabilities if only the out-models are known."""
-    outside, *within = sides
-    if not within:
-        spread = np.sqrt(outside.variance)
-        if regression:
-            return log_normal_farther(target / spread, outside.mean / spread)
-        return np.asarray(log_ndtr((target - outside.mean) / spread))
-    found = np.empty(len(target))
-    for some in cached_blocks(len(target), models=_ARRAYS):
-        inner, outer = (_log_density(target[some], side.mean[some], side.variance[some]) for side in (*within, outside))
-        np.subtract(inner, outer, out=found[some])
-    return found
+    if len(sides) == 2:
+        outside, inside = (_log_density(target, *side) for side in sides)
+        return inside - outside
+    mean, spread = sides[0]
+    if regression:
+        return log_normal_farther(target / spread, mean / spread)
+    return np.asarray(log_ndtr((target - mean) / spread))
 
 
-def _log_density(value: FloatArray, mean: FloatArray, variance: FloatArray) -> FloatArray:
+def _log_density(value: FloatArray, mean: FloatArray, spread: FloatArray) -> FloatArray:
     """Log of the normal density, [N]; scipy's checks of its arguments take four times as long."""
-    spread = np.sqrt(variance)
     return np.asarray(-(((value - mean) / spread) ** 2) / 2.0 - _LOG_OF_ROOT - np.log(spread))
 
 
-def _side(found: Moments, *, inside: bool, own: bool) -> _Side:
-    """Mean and variance of each record's margin, from its moments over the in-models or the out-models."""
-    count, mean, squares = found
-    if own:
-        variance = squares / (count - 1)
-    else:
-        freedom = int((count - 1).sum())
-        if freedom == 0:
-            raise InputError(
-                f"shadows: LiRA estimates a spread, which needs 2 or more {'in' if inside else 'out'}-models of some "
-                f"record; here each record has 1. Train 4 or more shadow models."
-            )
-        variance = np.full(len(count), squares.sum() / freedom)
-    return _Side(mean, np.maximum(variance, _SMALLEST_VARIANCE))
+def _side(found: Moments, *, kind: str, own: bool) -> Side:
+    """The Gaussian of each record's margin, from its moments over the in-models or the out-models."""
+    freedom = found.models - 1
+    if not own and not freedom.any():
+        raise InputError(
+            f"shadows: LiRA estimates a spread, which needs 2 or more {kind}-models of some record; here each record "
+            f"has 1. Train 4 or more shadow models."
+        )
+    variance = found.squares / freedom if own else np.full(len(freedom), found.squares.sum() / int(freedom.sum()))
+    return found.mean, np.sqrt(np.maximum(variance, _SMALLEST_VARIANCE))

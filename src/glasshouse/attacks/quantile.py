@@ -8,7 +8,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import ClassVar, Self
+from typing import ClassVar, NamedTuple, Self
 
 import numpy as np
 from scipy.special import ndtr, ndtri
@@ -16,12 +16,12 @@ from sklearn.linear_model import RidgeCV
 
 from glasshouse.attacks.attack import Attack, QueryCount
 from glasshouse.attacks.registry import register
-from glasshouse.attacks.shared.in_out_moments import moments, simulated_means
+from glasshouse.attacks.shared.in_out_moments import SimulatedSides, moments, simulated_moments
 from glasshouse.core.arrays import BoolArray, FloatArray, IntArray
 from glasshouse.core.errors import InputError
 from glasshouse.core.numerics import loss_to_margin
 from glasshouse.core.randomness import generator
-from glasshouse.evidence import Evidence
+from glasshouse.evidence import Evidence, Mode
 
 _LEVELS = (0.5, 0.75, 0.9, 0.95, 0.99)
 _EXAMPLES = 20_000  # answers to learn from, at most; more change a line with a dozen numbers little
@@ -32,13 +32,12 @@ _RIDGE = 1e-9  # of the curvature; a class without answers has none of its own
 _NARROWEST = 1e-9  # between two quantiles
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class QuantileFit:
-    """Lines that predict quantiles of a non-member's margin.
+class QuantileFit(NamedTuple):
+    """Lines that predict quantiles of a non-member's margin, and the out-means that are told apart.
 
     Args:
         lines: [levels, 3 + classes - 1] coefficients of 1, the out-mean, its square and each class but the first.
-        low: the smallest out-mean that is told apart.
+        low: the smallest out-mean.
         high: the largest.
     """
 
@@ -76,6 +75,7 @@ class QuantileRegression(Attack):
 
     version: ClassVar[int] = 2
     quick_simulation: ClassVar[bool] = True
+    mode: ClassVar[Mode] = "offline"
 
     seed: int = 0
     fit_: QuantileFit | None = dataclasses.field(default=None, repr=False, compare=False)
@@ -89,14 +89,13 @@ class QuantileRegression(Attack):
     def simulated_scores(self, evidence: Evidence) -> Iterator[tuple[FloatArray, BoolArray]]:
         """Scores and members of each simulated target, without a copy of the pool for every one of them."""
         attack = self.tuned(evidence)
-        for target in simulated_means(evidence, [False]):
-            yield attack._scores(evidence, target.means[:, 0], target.margins), target.members
+        for target in _simulated(evidence):
+            yield attack._scores(evidence, target.sides[0].mean, target.statistic), target.members
 
     def _scores(self, evidence: Evidence, usual: FloatArray, margins: FloatArray) -> FloatArray:
         """Scores [N] from the mean margins of out-models and the margins of the target."""
-        fit = self.tuned(evidence).fit_
-        assert fit is not None  # noqa: S101 (for the type checker: tuning fits)
-        expected = fit.lines @ _signals(np.clip(usual, fit.low, fit.high), evidence, fit.lines.shape[1]).T
+        fit = self._fit(evidence)
+        expected = fit.lines @ _signals(np.clip(usual, fit.low, fit.high), evidence.labels, fit.lines.shape[1]).T
         # lines may cross; a quantile of a higher level is never below
         steps = np.maximum(np.diff(np.maximum.accumulate(expected, axis=0), axis=0), _NARROWEST)
         quantiles = np.concatenate([expected[:1], expected[0] + np.cumsum(steps, axis=0)])  # [levels, N]
@@ -107,28 +106,29 @@ class QuantileRegression(Attack):
 
     def tuned(self, evidence: Evidence) -> Self:
         """The same attack with its lines fitted to this pool; it does not look at the target's losses."""
+        return dataclasses.replace(self, fit_=self._fit(evidence))
+
+    def _fit(self, evidence: Evidence) -> QuantileFit:
         if self.fit_ is not None:
-            return self
-        classes = 1 if evidence.labels is None else int(evidence.labels.max(initial=0)) + 1
-        means, answers, labels = [], [], []
-        for target in simulated_means(evidence, [False]):
+            return self.fit_
+        parts = []
+        for target in _simulated(evidence):
             outside = np.flatnonzero(~target.members)
-            means.append(target.means[outside, 0])
-            answers.append(target.margins[outside])
-            labels.append(outside)
-        usual, margins, records = (np.concatenate(parts) for parts in (means, answers, labels))
+            parts.append((target.sides[0].mean[outside], target.statistic[outside], outside))
+        usual, margins, records = (np.concatenate(part) for part in zip(*parts, strict=True))
         if len(usual) > _EXAMPLES:
             drawn = generator(self.seed, "examples").permutation(len(usual))[:_EXAMPLES]
             usual, margins, records = usual[drawn], margins[drawn], records[drawn]
-        low, high = usual_range(usual)
+        (low, high), labels = usual_range(usual), evidence.labels
+        columns = 3 if labels is None else int(labels.max(initial=0)) + 3
+        signals = _signals(np.clip(usual, low, high), None if labels is None else labels[records], columns)
         margins = np.clip(margins, *usual_range(margins))
-        signals = _signals(np.clip(usual, low, high), evidence, classes + 2, records)
-        lines = np.stack([quantile_line(signals, margins, level) for level in _LEVELS])
-        return dataclasses.replace(self, fit_=QuantileFit(lines=lines, low=low, high=high))
+        return QuantileFit(np.stack([quantile_line(signals, margins, level) for level in _LEVELS]), low, high)
 
-    def queries(self, evidence: Evidence) -> QueryCount:
-        """The target and the out-models."""
-        return QueryCount(1 + float((~evidence.shadow_members).sum(axis=0).mean()))
+
+def _simulated(evidence: Evidence) -> Iterator[SimulatedSides]:
+    """Each simulated target with the moments of its out-models; for a regression too, of margins of the losses."""
+    return simulated_moments(evidence, [False], statistic=loss_to_margin(evidence.shadow_loss), spread=False)
 
 
 def quantile_line(signals: FloatArray, answers: FloatArray, level: float) -> FloatArray:
@@ -186,13 +186,12 @@ def _smoothed(residuals: FloatArray, level: float, scale: float) -> float:
     return float((residuals * (level - ndtr(-units)) + scale * density).sum())
 
 
-def _signals(usual: FloatArray, evidence: Evidence, columns: int, records: FloatArray | None = None) -> FloatArray:
+def _signals(usual: FloatArray, labels: IntArray | None, columns: int) -> FloatArray:
     """1, the out-mean [R], its square, and one column for each class but the first: [R, columns]."""
-    made = np.zeros((len(usual), max(columns, 3)))
+    made = np.zeros((len(usual), columns))
     made[:, 0], made[:, 1], made[:, 2] = 1.0, usual, usual**2
-    if evidence.labels is not None:
-        labels = evidence.labels if records is None else evidence.labels[records]
-        at = np.flatnonzero((labels > 0) & (labels + 2 < made.shape[1]))
+    if labels is not None:
+        at = np.flatnonzero((labels > 0) & (labels + 2 < columns))
         made[at, labels[at] + 2] = 1.0
     return made
 

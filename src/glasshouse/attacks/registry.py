@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
@@ -45,12 +46,7 @@ def register(name: str) -> Callable[[AttackType], AttackType]:
 
 
 def find_attack(name: str) -> type[Attack[Any]]:
-    """The class of an attack; an unknown name is refused, with similar names and all known ones.
-
-    Example:
-        >>> find_attack("loss").__name__
-        'LossThreshold'
-    """
+    """The class of an attack; an unknown name is refused, with similar names and all known ones."""
     return _ATTACKS.find(name)
 
 
@@ -78,8 +74,7 @@ def create(name: str, *, shared: Mapping[str, Any] | None = None, **parameters: 
         >>> create("lira", shared={"mode": "offline", "prior": 0.1})
         LiRA(mode='offline', variance='auto')
     """
-    made: Attack[Any] = _ATTACKS.create(name, shared=shared, **parameters)
-    return made
+    return _ATTACKS.create(name, shared=shared, **parameters)  # type: ignore[no-any-return]
 
 
 AttackChoice = str | Attack[Any] | Mapping[str, Any]
@@ -121,9 +116,7 @@ def chosen_attacks(
             faults += [f"attacks[{index}]: {fault}" for fault in error.faults]
             continue
         name = attack.label
-        count = sum(
-            known == name or (known.startswith(f"{name}-") and known[len(name) + 1 :].isdigit()) for known in made
-        )
+        count = sum(bool(re.fullmatch(rf"{re.escape(name)}(-\d+)?", known)) for known in made)
         made[name if count == 0 else f"{name}-{count + 1}"] = attack
     if not attacks:
         faults.append("attacks: none given; name at least one.")
@@ -134,10 +127,11 @@ def chosen_attacks(
 def _made(choice: Any, prior: Any, own: Any, shared: Mapping[str, Any]) -> Attack[Any]:
     if isinstance(choice, Attack):
         return choice
+    if isinstance(choice, type):
+        name = choice.__name__
+        raise InputError(f"{name} is not an attack; give a name, a mapping or an attack object such as {name}().")
     if not isinstance(choice, str | Mapping):
-        name = choice.__name__ if isinstance(choice, type) else type(choice).__name__
-        hint = f"an attack object such as {name}()" if isinstance(choice, type) else "an attack object"
-        raise InputError(f"{name} is not an attack; give a name, a mapping or {hint}.")
+        raise InputError(f"{type(choice).__name__} is not an attack; give a name, a mapping or an attack object.")
     parameters = {"name": choice} if isinstance(choice, str) else dict(choice)
     if "name" not in parameters:
         raise InputError("a mapping needs a name, such as {name: rmia, gamma: 2}.")

@@ -3,22 +3,139 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator
+import itertools
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Self
+from typing import ClassVar, NamedTuple, Self
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
+from scipy.linalg import solve_triangular
 from scipy.special import expit
 
-from glasshouse.attacks.attack import Attack, QueryCount
+from glasshouse.attacks.attack import Attack
 from glasshouse.attacks.registry import register
-from glasshouse.attacks.shared.in_out_moments import moments, simulated_means
+from glasshouse.attacks.shared.in_out_moments import Moments, side_moments, simulated_moments, wanted_sides
 from glasshouse.attacks.shared.prior import check_prior, prior_log_odds
-from glasshouse.attacks.shared.regression import Example, SidesFit, fit_sides, record_folds
 from glasshouse.core.arrays import BoolArray, FloatArray
 from glasshouse.core.errors import InputError
+from glasshouse.core.randomness import generator
 from glasshouse.evidence import Evidence, Mode
+
+_SMALLEST_VARIANCE = 1e-12  # equal margins are possible; certainty is not
+_SMALLEST_SIGNAL = 1e-12  # of the largest singular value
+_SMALLEST_SHARE = 1e-9  # of the mean variance: two queries may have equal answers; the covariance must be invertible
+
+
+class Example(NamedTuple):
+    """One simulated target: signals of its references [N, F], its own answers [N, Q] and its members [N]."""
+
+    signals: FloatArray
+    margins: FloatArray
+    members: BoolArray
+
+
+class LinearGaussian(NamedTuple):
+    """The distribution of answers given signals: Gaussian, with a mean linear in the signals and one covariance.
+
+    Args:
+        coefficients: [1 + F, Q], constants in the first row.
+        covariance: [Q, Q].
+
+    Example:
+        >>> line = LinearGaussian(coefficients=np.array([[1.0], [2.0]]), covariance=np.eye(1))
+        >>> line.log_density(np.array([[3.0]]), np.array([[7.0]])).round(4)  # at its mean
+        array([-0.9189])
+    """
+
+    coefficients: FloatArray
+    covariance: FloatArray
+
+    def log_density(self, signals: FloatArray, margins: FloatArray) -> FloatArray:
+        """Log-densities, [N], of answers [N, Q] given signals [N, F]."""
+        residuals = margins - self.coefficients[0] - signals @ self.coefficients[1:]
+        root = np.linalg.cholesky(self.covariance)
+        scaled = solve_triangular(root, residuals.T, lower=True)  # [Q, N], independent with variance 1
+        constant = np.log(np.diag(root)).sum() + 0.5 * len(root) * np.log(2 * np.pi)
+        return np.asarray(-0.5 * (scaled**2).sum(axis=0) - constant)
+
+
+class SidesFit(NamedTuple):
+    """A Gaussian of members' answers and one of the others', for each fold of records.
+
+    Args:
+        inside: Gaussians of members; the one at position f judges records of fold f.
+        outside: the same of the others.
+        folds: [N] the fold of each record.
+    """
+
+    inside: tuple[LinearGaussian, ...]
+    outside: tuple[LinearGaussian, ...]
+    folds: NDArray[np.intp]
+
+    def log_ratio(self, signals: FloatArray, margins: FloatArray) -> FloatArray:
+        """Log-likelihood ratios, [N], of members to others, for answers [N, Q] given signals [N, F]."""
+        if len(margins) != len(self.folds):
+            raise InputError(f"evidence: {len(margins)} records, but the attack was fitted to {len(self.folds)}.")
+        ratio = np.empty(len(margins))
+        for fold, (inside, outside) in enumerate(zip(self.inside, self.outside, strict=True)):
+            at = self.folds == fold
+            here, asked = signals[at], margins[at]
+            ratio[at] = inside.log_density(here, asked) - outside.log_density(here, asked)
+        return ratio
+
+
+def record_folds(records: int, *, mode: Mode = "offline", folds: int, seed: int) -> NDArray[np.intp]:
+    """The fold of each record, [N], drawn at random: folds of about equal size offline, a single one online."""
+    count = 1 if mode == "online" else min(folds, max(records, 2))
+    if records < count:
+        raise InputError("records: 1 is too few, since a record is judged by a fit on other records; give 2 or more.")
+    return np.asarray(generator(seed, "folds").permutation(records) % count)
+
+
+def fit_sides(examples: Iterable[Example], folds: NDArray[np.intp]) -> SidesFit:
+    """Least squares over all simulated targets; with several folds, a record's numbers come from the other folds.
+
+    Rows are added one target at a time to one small triangular matrix per fold and side (QR), so that memory stays
+    small and no digits are lost by squaring.
+
+    Example:
+        >>> members = np.array([True, True, False, False])
+        >>> example = Example(np.empty((4, 0)), np.array([[1.0], [3.0], [0.0], [-2.0]]), members)
+        >>> fit = fit_sides([example], np.zeros(4, dtype=int))
+        >>> fit.inside[0].coefficients.round(6), fit.outside[0].covariance.round(6)
+        (array([[2.]]), array([[2.]]))
+    """
+    keys = list(itertools.product((True, False), range(int(folds.max()) + 1)))
+    triangles: dict[tuple[bool, int], FloatArray] = {}
+    rows, width = dict.fromkeys(keys, 0), 0
+    for signals, margins, members in examples:
+        width = signals.shape[1] + 1
+        whole = np.column_stack([np.ones(len(margins)), signals, margins])
+        for key in keys:
+            mine = whole[(members == key[0]) & (folds == key[1])]
+            known = triangles.get(key, np.empty((0, whole.shape[1])))
+            triangles[key] = np.asarray(np.linalg.qr(np.concatenate([known, mine]), mode="r"))
+            rows[key] += len(mine)
+    made: dict[bool, list[LinearGaussian]] = {True: [], False: []}
+    for side, fold in keys:
+        elsewhere = [key for key in keys if key[0] == side and (key[1] != fold or len(keys) == 2)]
+        made[side].append(_solved([triangles[key] for key in elsewhere], sum(rows[key] for key in elsewhere), width))
+    return SidesFit(inside=tuple(made[True]), outside=tuple(made[False]), folds=folds)
+
+
+def _solved(triangles: list[FloatArray], rows: int, width: int) -> LinearGaussian:
+    """The regression on all rows behind triangular matrices of [signals, answers]; its residuals are theirs."""
+    if rows == 0:
+        raise InputError("shadow_members: no simulated target has a member and a non-member to learn from.")
+    whole = np.concatenate(triangles)
+    signals, answers = whole[:, :width], whole[:, width:]
+    # a signal that differs between records only by rounding is ignored; without a limit it would count 1e12 times
+    coefficients = np.asarray(np.linalg.lstsq(signals, answers, rcond=_SMALLEST_SIGNAL)[0], dtype=np.float64)
+    residuals = answers - signals @ coefficients
+    covariance = residuals.T @ residuals / max(rows - width, 1)
+    floor = _SMALLEST_VARIANCE + _SMALLEST_SHARE * np.trace(covariance) / len(covariance)
+    return LinearGaussian(coefficients=coefficients, covariance=covariance + floor * np.eye(len(covariance)))
 
 
 @register("regressed")
@@ -56,6 +173,7 @@ class Regressed(Attack):
     candidate: ClassVar[bool] = True
     likelihood_ratio: ClassVar[bool] = True
     quick_simulation: ClassVar[bool] = True
+    _learns_elsewhere: ClassVar[bool] = True
 
     mode: Mode = "online"
     prior: float | ArrayLike = 0.5
@@ -75,10 +193,8 @@ class Regressed(Attack):
     def log_odds(self, evidence: Evidence) -> FloatArray:
         """Logits of the posteriors, [N]: they differ where probabilities would all round to 1."""
         known = prior_log_odds(self.prior, evidence.records)
-        fit = self.tuned(evidence).fit_
-        assert fit is not None  # noqa: S101 (for the type checker: tuning fits)
-        signals = mean_margins(evidence, self.mode)
-        return np.asarray(fit.log_ratio(signals, evidence.target_statistic[:, None]) + known)
+        signals = mean_margins(side_moments(evidence, self.mode))
+        return np.asarray(self._fit(evidence).log_ratio(signals, evidence.target_statistic[:, None]) + known)
 
     def tuned(self, evidence: Evidence) -> Self:
         """The same attack with its numbers fitted to this pool; it does not look at the target's losses.
@@ -86,45 +202,24 @@ class Regressed(Attack):
         Thresholds score simulated targets by numbers that were fitted to them too. Eight numbers from thousands of
         answers cannot remember one model, so these scores are as good as those of new targets.
         """
-        if self.fit_ is not None:
-            return self
-        count = 1 if self.mode == "online" else min(self.folds, max(evidence.records, 2))
-        folds = record_folds(evidence.records, folds=count, seed=self.seed)
-        return dataclasses.replace(self, fit_=fit_sides(self._examples(evidence), folds))
+        return dataclasses.replace(self, fit_=self._fit(evidence))
+
+    def _fit(self, evidence: Evidence) -> SidesFit:
+        folds = record_folds(evidence.records, mode=self.mode, folds=self.folds, seed=self.seed)
+        return self.fit_ or fit_sides(self._examples(evidence), folds)
 
     def simulated_scores(self, evidence: Evidence) -> Iterator[tuple[FloatArray, BoolArray]]:
         """Posteriors [N] and members [N] of each simulated target, all of them in one pass over the pool."""
-        fit = self.tuned(evidence).fit_
-        assert fit is not None  # noqa: S101
+        fit = self._fit(evidence)
         known = prior_log_odds(self.prior, evidence.records)
         for signals, margins, members in self._examples(evidence):
             yield np.asarray(expit(fit.log_ratio(signals, margins) + known)), members
 
-    def queries(self, evidence: Evidence) -> QueryCount:
-        """As for any attack; offline, in-models are also asked, about other records than the judged one."""
-        each = super().queries(evidence).per_record
-        return QueryCount(each, shared=int(evidence.shadow_members.sum()) if self.mode == "offline" else 0)
-
     def _examples(self, evidence: Evidence) -> Iterator[Example]:
-        for target in simulated_means(evidence, _sides(self.mode), statistic=evidence.shadow_statistic):
-            yield Example(target.means, target.margins[:, None], target.members)
+        for one in simulated_moments(evidence, wanted_sides(self.mode), spread=False):
+            yield Example(mean_margins(one.sides), one.statistic[:, None], one.members)
 
 
-def mean_margins(evidence: Evidence, mode: Mode) -> FloatArray:
-    """Mean margins [N, 2] of each record over in- and out-models; offline over out-models only, [N, 1].
-
-    Example:
-        >>> evidence = Evidence(
-        ...     target_loss=[1.0], shadow_loss=[[np.log(2)], [np.log1p(np.e)]], shadow_members=[[1], [0]]
-        ... )
-        >>> mean_margins(evidence, "online").round(6) + 0.0
-        array([[ 0., -1.]])
-    """
-    margins = evidence.shadow_statistic
-    for inside in _sides(mode):
-        evidence.require_side(inside=inside)
-    return np.stack([moments(margins, evidence.shadow_members == inside).mean for inside in _sides(mode)], axis=1)
-
-
-def _sides(mode: Mode) -> tuple[bool, ...]:
-    return (True, False) if mode == "online" else (False,)
+def mean_margins(sides: Sequence[Moments]) -> FloatArray:
+    """Mean margins [N, 2] of each record over in- and out-models; offline over out-models only, [N, 1]."""
+    return np.stack([side.mean for side in reversed(sides)], axis=1)

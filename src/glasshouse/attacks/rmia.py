@@ -7,9 +7,8 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import islice
 from typing import ClassVar, Literal, Self
 
 import numpy as np
@@ -25,15 +24,13 @@ from glasshouse.attacks.shared.reference_confidence import (
     best_share,
     expected_among,
     expected_confidence,
-    simulated_confidence,
+    scored_targets,
 )
 from glasshouse.core.arrays import BoolArray, FloatArray
 from glasshouse.core.errors import InputError
 from glasshouse.core.numerics import loss_to_margin
 from glasshouse.core.threads import side_by_side
 from glasshouse.evidence import Evidence, Mode
-
-_TARGETS = 8  # simulated targets that are scored side by side
 
 
 @register("rmia")
@@ -87,9 +84,13 @@ class RMIA(Attack):
             evidence: the records to score.
             population: evidence about the records of Z; the scored records themselves by default.
         """
-        share = float(self.tuned(evidence).offline_a)
-        ratios = self._ratios(evidence, share)
-        return self._beaten(ratios, ratios if population is None else self._ratios(seen_by(self, population), share))
+        share = _share(self, evidence, _statistic)
+
+        def ratios(of: Evidence) -> FloatArray:
+            return _statistic(of.target_loss, expected_confidence(of, self.mode))(share)
+
+        own = ratios(evidence)
+        return self._beaten(own, own if population is None else ratios(seen_by(self, population)))
 
     def scores_among(self, evidence: Evidence, sets: Sequence[NDArray[np.intp]]) -> Iterator[FloatArray | None]:
         """Scores of the target beside some of the shadow models, for each set; confidences are computed once."""
@@ -113,11 +114,8 @@ class RMIA(Attack):
 
     def simulated_scores(self, evidence: Evidence) -> Iterator[tuple[FloatArray, BoolArray]]:
         """Scores and members of each simulated target; the Z of each, its own records, is weighted to the prior."""
-        share = float(self.tuned(evidence).offline_a)
-        targets = simulated_confidence(evidence, self.mode)
-        while some := list(islice(targets, _TARGETS)):
-            scores = side_by_side(lambda one: self._simulated(one, share), some, records=evidence.records)
-            yield from ((found, one.members) for found, one in zip(scores, some, strict=True))
+        share = _share(self, evidence, _statistic)
+        return scored_targets(evidence, self.mode, lambda target: self._simulated(target, share))
 
     def _simulated(self, target: SimulatedConfidence, share: float) -> FloatArray:
         """Scores [N] of one simulated target."""
@@ -134,19 +132,12 @@ class RMIA(Attack):
 
     def tuned(self, evidence: Evidence) -> Self:
         """The same attack with its a chosen: 1 online, which leaves p(x) as it is; tuned on the pool offline."""
-        if self.mode == "online":
-            return dataclasses.replace(self, offline_a=1.0)
-        if self.offline_a != "auto":
-            return self
-        return dataclasses.replace(self, offline_a=best_share(evidence, _statistic, mode=self.mode, name="offline_a"))
+        return dataclasses.replace(self, offline_a=_share(self, evidence, _statistic))
 
     def queries(self, evidence: Evidence) -> QueryCount:
         """The queries of BASE about the record, and the same about each record of Z, which all records share."""
         each = super().queries(evidence).per_record
         return QueryCount(each, shared=round(each * evidence.records))
-
-    def _ratios(self, evidence: Evidence, share: float) -> FloatArray:
-        return _statistic(evidence.target_loss, expected_confidence(evidence, self.mode))(share)
 
 
 def _statistic(loss: FloatArray, expected: FloatArray) -> Statistic:
@@ -159,6 +150,15 @@ def _statistic(loss: FloatArray, expected: FloatArray) -> Statistic:
 
     confidence = functools.cache(lambda: np.exp(expected))
     return ratio
+
+
+def _share(
+    attack: RMIA | InfoRMIA, evidence: Evidence, statistic: Callable[[FloatArray, FloatArray], Statistic]
+) -> float:
+    """a: 1 online, which leaves p(x) as it is; offline the given number, or the best on simulated targets."""
+    if attack.mode == "online" or attack.offline_a != "auto":
+        return 1.0 if attack.mode == "online" else float(attack.offline_a)
+    return best_share(evidence, statistic, mode=attack.mode, name="offline_a")
 
 
 @register("informia")
@@ -204,24 +204,17 @@ class InfoRMIA(Attack):
 
     def score(self, evidence: Evidence) -> FloatArray:
         """Information in nats, [N]; higher means member."""
-        share = float(self.tuned(evidence).offline_a)
+        share = _share(self, evidence, self._statistic)
         return self._statistic(evidence.target_loss, expected_confidence(evidence, self.mode))(share)
 
     def simulated_scores(self, evidence: Evidence) -> Iterator[tuple[FloatArray, BoolArray]]:
         """Scores and members of each simulated target, without a copy of the pool for every one of them."""
-        share = float(self.tuned(evidence).offline_a)
-        for target in simulated_confidence(evidence, self.mode):
-            yield self._statistic(target.loss, target.expected)(share), target.members
+        share = _share(self, evidence, self._statistic)
+        return scored_targets(evidence, self.mode, lambda target: self._statistic(target.loss, target.expected)(share))
 
     def tuned(self, evidence: Evidence) -> Self:
         """The same attack with its a chosen: 1 online, which leaves p(x) as it is; tuned on the pool offline."""
-        if self.mode == "online":
-            return dataclasses.replace(self, offline_a=1.0)
-        if self.offline_a != "auto":
-            return self
-        return dataclasses.replace(
-            self, offline_a=best_share(evidence, self._statistic, mode=self.mode, name="offline_a")
-        )
+        return dataclasses.replace(self, offline_a=_share(self, evidence, self._statistic))
 
     def _statistic(self, loss: FloatArray, expected: FloatArray) -> Statistic:
         """Scores [N] as a function of a, from losses and log p(x), [N] each."""

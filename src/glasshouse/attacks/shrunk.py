@@ -11,13 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import norm
 
-from glasshouse.attacks.attack import Attack, QueryCount
+from glasshouse.attacks.attack import Attack
 from glasshouse.attacks.registry import register
-from glasshouse.attacks.shared.in_out_moments import Moments, moments, simulated_means, simulated_moments
-from glasshouse.attacks.shared.regression import Example, SidesFit, fit_sides, record_folds
+from glasshouse.attacks.regressed import Example, SidesFit, fit_sides, record_folds
+from glasshouse.attacks.shared.in_out_moments import Moments, side_moments, simulated_moments, wanted_sides
 from glasshouse.core.arrays import BoolArray, FloatArray
 from glasshouse.core.errors import InputError
-from glasshouse.core.numerics import loss_to_margin
 from glasshouse.evidence import Evidence, Mode
 from glasshouse.evidence.simulation import left_out_models, rows_without
 
@@ -103,6 +102,7 @@ class ShrunkLiRA(Attack):
     version: ClassVar[int] = 3
     candidate: ClassVar[bool] = True
     likelihood_ratio: ClassVar[bool] = True
+    _learns_elsewhere: ClassVar[bool] = True
     needs_classes: ClassVar[str] = (
         "it moves all records by one common shift, and residuals move towards 0 from both sides"
     )
@@ -118,58 +118,52 @@ class ShrunkLiRA(Attack):
 
     def score(self, evidence: Evidence) -> FloatArray:
         """Log ratios, [N]; higher means member."""
-        fit = self.tuned(evidence).fit_
-        assert fit is not None  # noqa: S101 (for the type checker: tuning fits)
+        fit = self._fit(evidence)
         if isinstance(fit, SidesFit):
-            return _log_ratio(fit, evidence)
+            return self._ratio(fit, evidence)
         panels = _panels(evidence.shadow_members)
         views = [evidence.among(rows) for rows in panels[: None if fit.clear else 1]] or [evidence]
-        return np.asarray(np.mean([_log_ratio(fit, view) for view in views], axis=0))
+        return np.asarray(np.mean([self._ratio(fit, view) for view in views], axis=0))
 
     def flag_scores(self, evidence: Evidence) -> FloatArray:
         """Scores [N] of the target by one panel, as those of a simulated target."""
-        fit = self.tuned(evidence).fit_
-        assert fit is not None  # noqa: S101
-        return _log_ratio(fit, evidence.in_place_of(0))
+        return self._ratio(self._fit(evidence), evidence.in_place_of(0))
 
     def simulated_scores(self, evidence: Evidence) -> Iterator[tuple[FloatArray, BoolArray]]:
         """Scores [N] and members [N] of each simulated target, whose references are one panel."""
-        fit = self.tuned(evidence).fit_
-        assert fit is not None  # noqa: S101
-        for target in simulated_moments(evidence, [False] if isinstance(fit, SidesFit) else [False, True]):
-            yield _ratio(fit, target.statistic, target.sides), target.members
+        fit = self._fit(evidence)
+        for target in simulated_moments(evidence, wanted_sides(self.mode)):
+            yield _log_ratio(fit, target.statistic, target.sides), target.members
 
     def tuned(self, evidence: Evidence) -> Self:
         """The same attack with its shift and variances fitted to this pool; it does not look at the target's losses.
 
         A few numbers from all records cannot remember a model, so simulated targets may share them.
         """
+        return dataclasses.replace(self, fit_=self._fit(evidence))
+
+    def _fit(self, evidence: Evidence) -> CommonShift | SidesFit:
         if self.fit_ is not None:
-            return self
+            return self.fit_
         if self.mode == "online":
-            return dataclasses.replace(
-                self, fit_=fit_common_shift(_side(evidence, inside=True), _side(evidence, inside=False))
-            )
-        count = min(self.folds, max(evidence.records, 2))
-        folds = record_folds(evidence.records, folds=count, seed=self.seed)
-        return dataclasses.replace(self, fit_=fit_sides(_examples(evidence), folds))
+            outside, within = side_moments(evidence, self.mode)
+            return fit_common_shift(within, outside)
+        nothing = np.empty((evidence.records, 0))  # the out-mean is subtracted, and references have no other signal
+        examples = (
+            Example(nothing, (one.statistic - one.sides[0].mean)[:, None], one.members)
+            for one in simulated_moments(evidence, [False], spread=False)
+        )
+        return fit_sides(examples, record_folds(evidence.records, folds=self.folds, seed=self.seed))
 
-    def queries(self, evidence: Evidence) -> QueryCount:
-        """As for any attack; offline, in-models are also asked, about other records than the judged one."""
-        each = super().queries(evidence).per_record
-        return QueryCount(each, shared=int(evidence.shadow_members.sum()) if self.mode == "offline" else 0)
-
-
-def _log_ratio(fit: CommonShift | SidesFit, evidence: Evidence) -> FloatArray:
-    """Log ratios, [N], of a target that is compared with all shadow models of the evidence."""
-    wanted = [False] if isinstance(fit, SidesFit) else [False, True]
-    return _ratio(fit, loss_to_margin(evidence.target_loss), [_side(evidence, inside=inside) for inside in wanted])
+    def _ratio(self, fit: CommonShift | SidesFit, evidence: Evidence) -> FloatArray:
+        """Log ratios, [N], of a target that is compared with all shadow models of the evidence."""
+        return _log_ratio(fit, evidence.target_statistic, side_moments(evidence, self.mode))
 
 
-def _ratio(fit: CommonShift | SidesFit, target: FloatArray, sides: list[Moments]) -> FloatArray:
+def _log_ratio(fit: CommonShift | SidesFit, target: FloatArray, sides: list[Moments]) -> FloatArray:
     """Log ratios [N] of a target's margins, from the moments over out-models and, online, in-models."""
     if isinstance(fit, SidesFit):  # how far the margin lies above the mean of the out-models
-        return fit.log_ratio(np.empty((len(target), 0)), np.asarray(target - sides[0].mean)[:, None])
+        return fit.log_ratio(np.empty((len(target), 0)), (target - sides[0].mean)[:, None])
     outside, within = sides
     densities = []
     for inside in (True, False):
@@ -199,10 +193,6 @@ def _panels(members: BoolArray) -> list[NDArray[np.intp]]:
 def fit_common_shift(within: Moments, outside: Moments) -> CommonShift:
     """The shift and its variance that match the observed moments of the records' differences of means.
 
-    Args:
-        within: moments of all records over in-models.
-        outside: the same over out-models.
-
     Example:
         >>> side = Moments(np.full(2, 2.0), np.array([0.0, 1.0]), np.array([2.0, 2.0]))
         >>> fit_common_shift(side._replace(mean=side.mean + 3.0), side).shift
@@ -227,14 +217,3 @@ def fit_common_shift(within: Moments, outside: Moments) -> CommonShift:
         outside=spreads[1],
         error=float(np.sqrt(scatter / len(shifts))),
     )
-
-
-def _side(evidence: Evidence, *, inside: bool) -> Moments:
-    evidence.require_side(inside=inside)
-    return moments(loss_to_margin(evidence.shadow_loss), evidence.shadow_members == inside)
-
-
-def _examples(evidence: Evidence) -> Iterator[Example]:
-    nothing = np.empty((evidence.records, 0))  # the out-mean is already subtracted, and references have no other signal
-    for target in simulated_means(evidence, [False]):
-        yield Example(nothing, target.margins[:, None] - target.means, target.members)

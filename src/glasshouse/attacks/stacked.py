@@ -5,22 +5,29 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import gen_batches
 
-from glasshouse.attacks.attack import Attack, QueryCount
+from glasshouse.attacks.attack import Attack
 from glasshouse.attacks.base import BASE
 from glasshouse.attacks.registry import register
+from glasshouse.attacks.regressed import record_folds
 from glasshouse.attacks.shared.prior import learned_posterior, prior_weights, with_prior
 from glasshouse.attacks.stacking.features import Usual, record_features, usual_of
-from glasshouse.attacks.stacking.fitting import CrossFit, count_fits, cross_fit
+from glasshouse.attacks.stacking.fitting import (
+    Calibrated,
+    CrossFit,
+    clearly_finds,
+    count_fits,
+    cross_fit,
+    part_of_simple,
+)
 from glasshouse.attacks.stacking.learners import Boosted, Linear
 from glasshouse.attacks.stacking.likeness import LARGEST_UNLIKENESS, Likeness, steadied, unlike_warning
 from glasshouse.attacks.stacking.parameters import ENOUGH, StackedParameters, TargetPlan, plan_targets
-from glasshouse.attacks.stacking.simple import Calibrated, clearly_finds, part_of_simple
 from glasshouse.core.arrays import BoolArray, FloatArray
 from glasshouse.core.errors import InputError
 from glasshouse.core.numerics import loss_to_margin, margin_to_loss
@@ -30,8 +37,7 @@ from glasshouse.evidence import Evidence
 _BLOCK = 1 << 13  # records that are handled at once
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class StackedFit:
+class StackedFit(NamedTuple):
     """What was learned from a pool.
 
     Args:
@@ -97,6 +103,7 @@ class Stacked(StackedParameters, Attack):
     """
 
     version: ClassVar[int] = 5
+    _learns_elsewhere: ClassVar[bool] = True
 
     # fewer examples than on graphs: records have fewer features, and the rows of a fit are most of the memory
     boosted: Boosted = field(default_factory=lambda: Boosted(examples=60_000))
@@ -120,8 +127,7 @@ class Stacked(StackedParameters, Attack):
 
     def _log_odds(self, evidence: Evidence, *, place: int | None = None) -> FloatArray:
         """Log-odds [N] of the target; with the place of a simulated target in the plan, judged as that one is."""
-        known = self.tuned(evidence).fit_
-        assert known is not None  # noqa: S101 (for the type checker: tuning fits)
+        known = self._known(evidence)
         if evidence.records != len(known.fit.folds):
             raise InputError(f"evidence: {evidence.records} records, but the attack learned {len(known.fit.folds)}.")
         like, margins = self._likeness(evidence, known.plan), loss_to_margin(evidence.target_loss)
@@ -141,8 +147,11 @@ class Stacked(StackedParameters, Attack):
 
     def tuned(self, evidence: Evidence) -> Self:
         """The same attack with its posterior learned from this pool; it does not look at the target's losses."""
+        return dataclasses.replace(self, fit_=self._known(evidence))
+
+    def _known(self, evidence: Evidence) -> StackedFit:
         if self.fit_ is not None:
-            return self
+            return self.fit_
         plan = plan_targets(evidence.shadow_members, targets=self.targets, seed=self.seed, enough=ENOUGH)
         members = evidence.shadow_members[plan.targets]
         usual = [usual_of(evidence, references, mode=self.mode) for references in plan.references]
@@ -151,7 +160,8 @@ class Stacked(StackedParameters, Attack):
             references = plan.references[number]
             return self._rows(evidence, references, usual[number], model=int(plan.targets[number]), records=records)
 
-        folds, learners = self._fold_of(evidence.records), self._learners
+        folds = record_folds(evidence.records, mode=self.mode, folds=self.folds, seed=self.seed)
+        learners = self._learners
         total = count_fits(plan.groups, folds, list(learners))
         with open_bar(total=total, label="Learning from simulated targets", unit="fits") as done:
             fit = cross_fit(
@@ -176,17 +186,8 @@ class Stacked(StackedParameters, Attack):
         clear = clearly_finds(fit.held_out, members)
         for odds, simple in zip(fit.held_out, plain, strict=True):  # in place: each is as large as the losses
             odds[:] = (1 - part) * odds + part * simple
-        known = StackedFit(
-            parameters=self._parameters,
-            plan=plan,
-            fit=fit,
-            share=float(members.mean()),
-            base=base,
-            line=line,
-            part=part,
-            clear=clear,
-        )
-        return dataclasses.replace(self, fit_=known)
+        share = float(members.mean())
+        return StackedFit(self._parameters, plan, fit, share, base, line, part, clear)
 
     def _learned(self, evidence: Evidence, known: StackedFit, *, learner: str | None, place: int | None) -> FloatArray:
         """Log-odds of the target by what was learned, [N]."""
@@ -210,8 +211,7 @@ class Stacked(StackedParameters, Attack):
         prior, so that another share of members is not taken for another kind of model. Above 5 the target counts as
         unlike them.
         """
-        known = self.tuned(evidence).fit_
-        assert known is not None  # noqa: S101
+        known = self._known(evidence)
         return self._likeness(evidence, known.plan).unlikeness(loss_to_margin(evidence.target_loss))
 
     def _likeness(self, evidence: Evidence, plan: TargetPlan) -> Likeness:
@@ -225,15 +225,9 @@ class Stacked(StackedParameters, Attack):
 
     def simulated_scores(self, evidence: Evidence) -> Iterator[tuple[FloatArray, BoolArray]]:
         """Scores [N] of each simulated target by what was learned without it and its complement, and its members."""
-        known = self.tuned(evidence).fit_
-        assert known is not None  # noqa: S101
+        known = self._known(evidence)
         for k, odds in zip(known.plan.targets, known.fit.held_out, strict=True):
             yield self._scores(odds, known.share), evidence.shadow_members[k]
-
-    def queries(self, evidence: Evidence) -> QueryCount:
-        """As for any attack; offline, in-models are also asked, about other records than the judged one."""
-        each = super().queries(evidence).per_record
-        return QueryCount(each, shared=int(evidence.shadow_members.sum()) if self.mode == "offline" else 0)
 
     def _rows(
         self,

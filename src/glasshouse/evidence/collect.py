@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -37,18 +38,15 @@ def collect(
     population = pool.population
     if getattr(population, "regression", False):
         return _collect_predictions(target, pool, how, progress)
-    with naming("target"):
-        answers = query(target, population, how=how)
+    every = _asked(target, pool, lambda model: query(model, population, how=how), progress)
+    answers: Answers = next(every)
     resolutions: list[float | None] = []
     noticed: list[str] = []  # of shadow models
     shadow_loss = np.empty((len(pool), len(population)))
     logits = None
     if answers.logits is not None:
         logits = np.empty((len(pool), *answers.logits.shape), dtype=answers.logits.dtype)
-    models = track(pool, total=len(pool), label="Shadow models", unit="models", show=progress)
-    for index, model in enumerate(models):
-        with naming(f"shadow model {index}"):
-            answer = query(model, population, how=how)
+    for index, answer in enumerate(every):
         shadow_loss[index] = answer.loss
         if logits is not None:
             logits[index] = answer.logits
@@ -75,16 +73,21 @@ def collect(
     return evidence, answers
 
 
+def _asked(target: Any, pool: ShadowPool, ask: Callable[[Any], Any], progress: bool | None) -> Iterator[Any]:
+    """What the target answers, and then each shadow model in turn."""
+    with naming("target"):
+        yield ask(target)
+    for index, model in enumerate(track(pool, total=len(pool), label="Shadow models", unit="models", show=progress)):
+        with naming(f"shadow model {index}"):
+            answer = ask(model)
+        yield answer
+
+
 def _collect_predictions(
     target: Any, pool: ShadowPool, how: QueryOptions, progress: bool | None
 ) -> tuple[Evidence, Predictions]:
     population = pool.population
-    with naming("target"):
-        asked = [predict(target, population, how=how)]
-    models = track(pool, total=len(pool), label="Shadow models", unit="models", show=progress)
-    for index, model in enumerate(models):
-        with naming(f"shadow model {index}"):
-            asked.append(predict(model, population, how=how))
+    asked = list(_asked(target, pool, lambda model: predict(model, population, how=how), progress))
     variances = [one.log_variance for one in asked if one.log_variance is not None]
     if len(variances) not in (0, len(asked)):
         raise InputError(

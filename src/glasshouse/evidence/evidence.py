@@ -97,39 +97,25 @@ class Evidence:
                 f"expected [K, {len(target)}], one row per shadow model."
             )
         names = as_ids(ids, len(target), place="ids")
+        losses: dict[str, FloatArray] = {}
         faults: list[str] = []
-        for place, losses in (("target_loss", target), ("shadow_loss", shadows)):
+        for place, given in (("target_loss", target), ("shadow_loss", shadows)):
             try:
-                checked = checked_losses(losses, names, place=place)
+                losses[place] = checked_losses(given, names, place=place)
             except InputError as error:
                 faults += error.faults
-                continue
-            target, shadows = (checked, shadows) if place == "target_loss" else (target, checked)
         raise_faults(faults)
         members = as_members(shadow_members, shadows.shape, place="shadow_members")
-        codes = None if labels is None else _as_codes(labels)
-        if codes is not None and codes.shape != target.shape:
-            raise InputError(
-                f"labels: shape {codes.shape} does not fit {len(target)} records; give one label per record."
-            )
-        target_outputs = _as_logits(target_logits, target.shape, "target_logits", names, codes)
-        shadow_outputs = _as_logits(shadow_logits, shadows.shape, "shadow_logits", names, codes)
+        codes = None if labels is None else checked_labels(labels, len(target))
+        outputs = {
+            "target_logits": _as_logits(target_logits, target.shape, "target_logits", names, codes),
+            "shadow_logits": _as_logits(shadow_logits, shadows.shape, "shadow_logits", names, codes),
+        }
         residuals = _as_residuals(target_residual, shadow_residual, shadows.shape, names)
-        for name, value in {
-            "target_loss": target,
-            "shadow_loss": shadows,
-            "shadow_members": members,
-            "ids": names,
-            "labels": codes,
-            "target_logits": target_outputs,
-            "shadow_logits": shadow_outputs,
-            "target_residual": residuals[0],
-            "shadow_residual": residuals[1],
-            "target_trace": traced_losses(target_trace, len(target), ids=names),
-            "public": public,
-            "notes": tuple(notes),
-        }.items():
-            object.__setattr__(self, name, value)
+        trace = traced_losses(target_trace, len(target), ids=names)
+        # the class is frozen, so its fields are set through its dictionary
+        vars(self).update(losses, shadow_members=members, ids=names, labels=codes, **outputs, **residuals)
+        vars(self).update(target_trace=trace, public=public, notes=tuple(notes))
 
     def __repr__(self) -> str:
         return f"Evidence({self.records} records, {self.models} shadow models)"
@@ -296,8 +282,7 @@ class Evidence:
     def _part(self, **changed: Any) -> Evidence:
         """The same evidence with some arrays replaced by parts of arrays that were checked already."""
         made = object.__new__(Evidence)
-        for name, value in {**vars(self), **changed}.items():
-            object.__setattr__(made, name, value)
+        vars(made).update(vars(self), **changed)
         return made
 
     def require_side(self, *, inside: bool, models: int = 1) -> None:
@@ -321,9 +306,6 @@ def checked_losses(losses: FloatArray, ids: TextArray, *, place: str) -> FloatAr
     Example:
         >>> checked_losses(np.array([-1e-9, 0.5]), np.array(["ann", "bob"]), place="target_loss")
         array([0. , 0.5])
-        >>> checked_losses(np.array([-0.1, -0.5]), np.array(["ann", "bob"]), place="target_loss")
-        Traceback (most recent call last):
-        glasshouse.InputError: target_loss: 2 of 2 losses are negative, first at record 'ann'. If they are ...
     """
     check_finite(losses, ids, place=place, models=losses.ndim == 2)
     if losses.min(initial=0.0) >= 0:
@@ -340,6 +322,16 @@ def checked_losses(losses: FloatArray, ids: TextArray, *, place: str) -> FloatAr
     )
 
 
+def checked_labels(labels: ArrayLike, records: int) -> IntArray:
+    """Columns [N] of the true classes, as whole numbers; anything else is refused."""
+    values = np.asarray(labels)
+    if values.shape != (records,):
+        raise InputError(f"labels: shape {values.shape} does not fit {records} records; give one label per record.")
+    if values.dtype.kind not in "iufb" or not np.isfinite(values).all() or (values != np.floor(values)).any():
+        raise InputError("labels: give whole numbers, the columns of the true classes, starting at 0.")
+    return values.astype(np.int64)
+
+
 def _as_numbers(given: ArrayLike, name: str) -> FloatArray:
     """Numbers as float64; text, dates and complex numbers are refused, of which numpy would make numbers."""
     try:
@@ -349,13 +341,6 @@ def _as_numbers(given: ArrayLike, name: str) -> FloatArray:
     if values.dtype.kind not in "iufb":
         raise InputError(f"{name}: is of type {values.dtype}; give numbers.")
     return values.astype(np.float64, copy=False)
-
-
-def _as_codes(given: ArrayLike) -> IntArray:
-    values = _as_numbers(given, "labels")
-    if not np.isfinite(values).all() or (values != np.floor(values)).any():
-        raise InputError("labels: give whole numbers, the columns of the true classes, starting at 0.")
-    return np.asarray(given).astype(np.int64)
 
 
 def _as_logits(
@@ -374,14 +359,15 @@ def _as_logits(
 
 def _as_residuals(
     target: ArrayLike | None, shadows: ArrayLike | None, shape: tuple[int, ...], ids: TextArray
-) -> tuple[FloatArray | None, FloatArray | None]:
+) -> dict[str, FloatArray | None]:
     if target is None and shadows is None:
-        return None, None
+        return {"target_residual": None, "shadow_residual": None}
     if target is None or shadows is None:
         raise InputError("residuals: give target_residual and shadow_residual, or neither.")
-    own, theirs = _as_numbers(target, "target_residual"), _as_numbers(shadows, "shadow_residual")
-    for name, values, wanted in (("target_residual", own, shape[1:]), ("shadow_residual", theirs, shape)):
+    made: dict[str, FloatArray | None] = {}
+    for name, given, wanted in (("target_residual", target, shape[1:]), ("shadow_residual", shadows, shape)):
+        made[name] = values = _as_numbers(given, name)
         if values.shape != wanted:
             raise InputError(f"{name}: expected numbers of shape {list(wanted)}, as the losses have.")
         check_finite(values, ids, place=name, models=len(wanted) == 2)
-    return own, theirs
+    return made

@@ -18,10 +18,11 @@ from glasshouse.io.files import write_file
 from glasshouse.io.guarded import file_size, guarded
 
 _PICKLES = {".pkl", ".pickle", ".pt", ".pth", ".joblib", ".npy", ".bin"}
+_OUTPUTS = ("loss", "logits", "probabilities")  # a file holds one of them
 _KNOWN = {
     *("ids", "target_ids", "shadow_ids", "labels", "label_ids", "members", "member_ids", "shadow_members"),
     "target_trace",
-    *(f"{who}_{what}" for who in ("target", "shadow") for what in ("loss", "logits", "probabilities", "residual")),
+    *(f"{who}_{what}" for who in ("target", "shadow") for what in (*_OUTPUTS, "residual")),
 }
 
 
@@ -63,13 +64,13 @@ def read_evidence(path: Path | str) -> EvidenceFile:
             f"{path}: looks like a pickle, which can run code when it is read; refused. Save the losses as .npz, .csv "
             f"or .parquet instead (glasshouse.evidence.write_evidence)."
         )
-    readers = {".npz": _read_npz, ".csv": _read_table, ".parquet": _read_table}
-    if path.suffix not in readers:
+    if path.suffix not in (".npz", ".csv", ".parquet"):
         raise InputError(f"{path}: {path.suffix or 'no'} ending; evidence is read from .npz, .csv or .parquet.")
-    arrays = readers[path.suffix](path)
+    arrays = read_npz(path, known=_KNOWN) if path.suffix == ".npz" else None
+    columns = read_text_table(path).columns if arrays is None else {}
     with guarded(path, what="a file of evidence"):
         try:
-            return _evidence_of(arrays)
+            return _evidence_of(tidy_arrays(columns) if arrays is None else arrays)
         except InputError as error:
             raise InputError(*[f"{path}: {fault}" for fault in error.faults]) from error
 
@@ -104,21 +105,23 @@ def write_evidence(path: Path | str, evidence: Evidence, *, members: BoolArray |
     return write_file(path, buffer.getvalue())
 
 
-def _read_npz(path: Path) -> Arrays:
-    return read_npz(path, known=_KNOWN)
-
-
-def _read_table(path: Path) -> Arrays:
-    with guarded(path, what="a table of evidence"):
-        return tidy_arrays(read_text_table(path).columns, path)
-
-
 def _evidence_of(arrays: Arrays) -> EvidenceFile:
     """Evidence from named arrays, with the records of the shadow models brought into the target's order by id."""
-    kind = _kind(arrays)
-    _check_numbers(arrays)
-    if not arrays.keys() & {"shadow_members", *(f"shadow_{kind}" for kind in ("loss", "logits", "probabilities"))}:
-        arrays = {**arrays, **_no_shadows(kind, arrays[f"target_{kind}"])}
+    found = [kind for kind in _OUTPUTS if f"target_{kind}" in arrays]
+    if not found:
+        raise InputError("target_loss: missing; give target_loss, target_logits or target_probabilities.")
+    if len(found) > 1:
+        raise InputError(f"target_{found[1]}: cannot be used together with target_{found[0]}; leave one of them out.")
+    kind = found[0]
+    for name, values in arrays.items():  # numpy would make numbers of text and truth values
+        if (
+            name.endswith(("_loss", "_logits", "_probabilities", "_residual", "_trace"))
+            and values.dtype.kind not in "iuf"
+        ):
+            raise InputError(f"{name}: is of type {values.dtype}; save numbers.")
+    if not arrays.keys() & {"shadow_members", *(f"shadow_{kind}" for kind in _OUTPUTS)}:  # no shadow models
+        none = {f"shadow_{kind}": np.empty((0, *(shape := arrays[f"target_{kind}"].shape)))}
+        arrays = {**arrays, **none, "shadow_members": np.empty((0, shape[0]), np.bool_)}
     if "shadow_members" not in arrays:
         raise InputError("shadow_members: missing; give the members of each shadow model, [K, N].")
     if f"shadow_{kind}" not in arrays:
@@ -149,29 +152,6 @@ def _evidence_of(arrays: Arrays) -> EvidenceFile:
         given = outputs_to_losses(kind, target, shadow, labels, ids)
     evidence = Evidence(**given, shadow_members=shadow_members, target_trace=arrays.get("target_trace"), ids=ids)
     return EvidenceFile(evidence, None if members is None else as_members(members, ids.shape, place="members", ids=ids))
-
-
-def _kind(arrays: Arrays) -> str:
-    """The one kind of output that a file holds."""
-    found = [kind for kind in ("loss", "logits", "probabilities") if f"target_{kind}" in arrays]
-    if not found:
-        raise InputError("target_loss: missing; give target_loss, target_logits or target_probabilities.")
-    if len(found) > 1:
-        raise InputError(f"target_{found[1]}: cannot be used together with target_{found[0]}; leave one of them out.")
-    return found[0]
-
-
-def _check_numbers(arrays: Arrays) -> None:
-    """Refuse text and truth values in place of numbers; numpy would make numbers of them."""
-    ends = ("_loss", "_logits", "_probabilities", "_residual", "_trace")
-    for name, values in arrays.items():
-        if name.endswith(ends) and values.dtype.kind not in "iuf":
-            raise InputError(f"{name}: is of type {values.dtype}; save numbers.")
-
-
-def _no_shadows(kind: str, target: np.ndarray) -> Arrays:
-    """What a file holds about no shadow models."""
-    return {f"shadow_{kind}": np.empty((0, *target.shape)), "shadow_members": np.empty((0, len(target)), np.bool_)}
 
 
 def _in_order(name: str, arrays: Arrays, ids: TextArray) -> np.ndarray | None:

@@ -44,13 +44,9 @@ class PublicRecords:
 
 
 def public_mask(public: ArrayLike | None, members: BoolArray, *, seed: int, ids: TextArray | None = None) -> BoolArray:
-    """[N] which records are public: a mask, or a share of the non-members that is set aside at random.
+    """[N] which records are public: a mask, or a share of the non-members that is set aside at random; None for none.
 
-    Args:
-        public: [N] mask, a share between 0 and 1, or None for no public records.
-        members: [N] of the target: a member cannot be public.
-        seed: of the draw.
-        ids: [N] of the records, if public ones may be given by their ids.
+    A member of the target cannot be public. With ``ids`` [N], public records may be given by these.
 
     Example:
         >>> members = np.arange(100) < 50

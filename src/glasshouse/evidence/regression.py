@@ -1,25 +1,21 @@
 r"""Evidence about a regression: a Gaussian likelihood in place of the cross-entropy.
 
-A classifier gives the probability of the true class. A regressor that predicts f(x) is read as the Gaussian
-:math:`p(y \mid x, \theta) = N(y; f_\theta(x), \sigma^2)`, of which squared error is the negative logarithm:
+A regressor that predicts f(x) is read as the Gaussian :math:`p(y \mid x, \theta) = N(y; f_\theta(x), \sigma^2)`, of
+which squared error is the negative logarithm:
 
 .. math:: -\log p = \frac{(y - f_\theta(x))^2}{2 \sigma^2} + \frac12 \log 2 \pi \sigma^2
 
 **One σ for all models of an audit**: the root mean squared residual of shadow models on records that they did not train
 on. It is the maximum-likelihood estimate from predictions that no training has touched, and it uses neither the target
-nor its members. It sets the scale on which a difference of squared errors is a difference of log-likelihoods; residuals
-inside training sets would make it too small, the more a model remembers.
+nor its members. Residuals inside training sets would make it too small, the more a model remembers.
 
 **The loss is measured from the highest density** that any model of the audit can give (that of a prediction without
 error): it is not negative, and exp(-loss) lies between 0 and 1, as a confidence does. With one σ it is the first term
-alone. A constant that all models share cancels in BASE and in RMIA, which compare a record's likelihood under the
-target with its mean likelihood under shadow models; RMIA's offline form, which replaces in-models by a confidence of 1,
-then means models that predict the record without error.
+alone. A constant that all models share cancels in BASE and in RMIA; RMIA's offline form, which replaces in-models by a
+confidence of 1, then means models that predict the record without error.
 
 **Models with a variance of their own** (mean and log-variance) are read as :math:`N(y; f_\theta(x), s_\theta(x)^2)`.
-
-**LiRA** fits Gaussians to what is near normal over training sets: here the residual itself, with its sign
-(`Evidence.target_statistic`).
+What is near normal over training sets is the residual itself, with its sign (`Evidence.target_statistic`).
 """
 
 from __future__ import annotations
@@ -37,11 +33,7 @@ _SMALLEST_SPREAD = 1e-12  # of the targets' spread: smaller residuals are roundi
 
 
 def outside_spread(residual: FloatArray, members: BoolArray) -> float:
-    """σ: the root mean square of residuals [K, N] of shadow models on records that they did not train on.
-
-    Args:
-        residual: [K, N].
-        members: [K, N] members of each shadow model.
+    """σ: the root mean square of residuals [K, N] of shadow models on records that are not their members [K, N].
 
     Example:
         >>> outside_spread(np.array([[3.0, 0.1], [0.2, 4.0]]), np.array([[False, True], [True, False]])).__round__(3)
@@ -53,12 +45,10 @@ def outside_spread(residual: FloatArray, members: BoolArray) -> float:
 
 
 def gaussian_losses(residual: FloatArray, *, spread: float, log_variance: FloatArray | None = None) -> FloatArray:
-    """Negative log-likelihoods of residuals, measured from the highest density; of the same shape, not negative.
+    """Negative log-likelihoods of residuals [..., N], measured from the highest density: none is negative.
 
-    Args:
-        residual: [..., N] true values minus predictions.
-        spread: σ, of models that give no variance.
-        log_variance: [..., N] of models that do, of all models together: the highest density is among all of them.
+    Models that give variances have log_variance, [..., N] of all models together: the highest density is among all of
+    them. The others have the one spread σ.
 
     Example:
         >>> gaussian_losses(np.array([0.0, 2.0, -4.0]), spread=2.0)

@@ -23,24 +23,13 @@ class SimulatedTarget(NamedTuple, Generic[V]):
 
 
 def check_simulation(models: int) -> None:
-    """Refuse a pool with too few models for one of them to play the target.
-
-    Example:
-        >>> check_simulation(2)
-        Traceback (most recent call last):
-        glasshouse.InputError: shadows: 2 shadow models are too few to simulate targets with; train 4 or more.
-    """
+    """Refuse a pool with too few models for one of them to play the target."""
     if models < 4:
         raise InputError(f"shadows: {models} shadow models are too few to simulate targets with; train 4 or more.")
 
 
 def reference_rows(members: BoolArray, k: int) -> NDArray[np.intp]:
-    """Rows of the pool that simulated target k is compared with: [R, 1] the same for all records, or [R, N].
-
-    Example:
-        >>> reference_rows(np.array([[1, 0], [0, 1], [1, 0], [0, 1]], dtype=bool), 0).tolist()
-        [[2], [3]]
-    """
+    """Rows of the pool that simulated target k is compared with: [R, 1] the same for all records, or [R, N]."""
     return rows_without(next(left_out_models(members, [k])), len(members))
 
 
@@ -61,12 +50,8 @@ def left_out_models(members: BoolArray, targets: Iterable[int] | None = None) ->
     """The rows of the pool that a simulated target is not compared with, rising: [L, 1], or [2, N] record by record.
 
     They are the target itself and its complement. If it has none, but every record is in equally many models, one model
-    of the opposite side is left out for each record. See `Evidence.simulated` for the reason. The time for all targets
-    grows with K N.
-
-    Args:
-        members: [K, N] members of each shadow model.
-        targets: rows of the pool that play the target; all by default.
+    of the opposite side is left out for each record. See `Evidence.simulated` for the reason. The time for all targets,
+    which all models are by default, grows with K N.
 
     Example:
         >>> members = np.array([[1, 1, 0, 0], [0, 0, 1, 1], [1, 0, 1, 0], [0, 1, 0, 1]], dtype=bool)

@@ -10,7 +10,7 @@ import io
 import itertools
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -23,7 +23,7 @@ from glasshouse.core.errors import InputError, needs_extra, shortened
 from glasshouse.core.numerics import check_finite, finite_logits, logits_from_probabilities
 from glasshouse.core.outputs import losses_from_logits
 from glasshouse.data import as_ids
-from glasshouse.evidence.evidence import checked_losses
+from glasshouse.evidence.evidence import checked_labels, checked_losses
 from glasshouse.io.guarded import file_size, guarded, read_content
 from glasshouse.io.limits import check_memory
 from glasshouse.query.vote_step import (
@@ -41,11 +41,7 @@ Arrays = dict[str, NDArray[Any]]
 
 
 def outputs_to_losses(
-    kind: str,
-    target: NDArray[Any],
-    shadow: NDArray[Any],
-    labels: NDArray[Any] | None,
-    ids: TextArray,
+    kind: str, target: NDArray[Any], shadow: NDArray[Any], labels: NDArray[Any] | None, ids: TextArray
 ) -> dict[str, Any]:
     """The loss, label and logit arguments of `Evidence` from one kind of output, and notes on how they were handled.
 
@@ -69,16 +65,20 @@ def outputs_to_losses(
     if kind == "loss":
         target = checked_losses(target, ids, place="target_loss")
         shadow = checked_losses(shadow, ids, place="shadow_loss")
-        step = common_resolution(*_loss_steps(target, shadow))
+        # a loss of exactly 0 shows that the model, or the precision, has steps
+        every = (loss.astype(np.float64) for loss in (target, *shadow))
+        step, _ = _common_step(np.stack([np.exp(-loss), -np.expm1(-loss)], axis=-1) for loss in every)
+        if labels is not None and labels.dtype.kind not in "iufb":  # an attack on losses cannot use names
+            labels = None
         return {
             "target_loss": clipped_losses(target, step),
             "shadow_loss": clipped_losses(shadow, step),
-            "labels": _whole(labels, ids) if _coded(labels) else None,
+            "labels": None if labels is None else checked_labels(labels, len(ids)),
             "notes": resolution_note(step),
         }
     if labels is None:
         raise InputError(f"labels: missing; {kind} become losses only with the true classes, [N].")
-    codes = _whole(labels, ids)
+    codes = checked_labels(labels, len(ids))
     step, notes = None, list[str]()
     if kind == "probabilities":
         check_finite(target, ids, place="target_probabilities")
@@ -86,16 +86,14 @@ def outputs_to_losses(
         if target.ndim == 1:  # one number per record: the probability of class 1
             target, shadow = np.stack([1 - target, target], axis=-1), np.stack([1 - shadow, shadow], axis=-1)
         target, notes = _whole_rows(target, ids, place="target_probabilities")
-        every = [_whole_rows(one, ids, place="shadow_probabilities") for one in shadow]
-        theirs = dict.fromkeys(note for _, said in every for note in said)
+        every_shadow = [_whole_rows(one, ids, place="shadow_probabilities") for one in shadow]
+        theirs = dict.fromkeys(note for _, said in every_shadow for note in said)
         if theirs:  # otherwise they stay as they are, in their own precision
-            shadow = np.stack([rows for rows, _ in every])
+            shadow = np.stack([rows for rows, _ in every_shadow])
         notes = notes or [note.replace("The model answers", "Shadow models answer") for note in theirs]
-        found = [_looked_at(one) for one in (target, *shadow)]
-        step = common_resolution(found[0].resolution(), [one.resolution() for one in found[1:]])
-        small = any(one.underflows() for one in found)
+        step, small = _common_step((target, *shadow))
         target, shadow = (logits_from_probabilities(values, underflows=small) for values in (target, shadow))
-    target, shadow = _two_columns(target, len(ids)), _two_columns(shadow, len(shadow) * len(ids), len(shadow))
+    target, shadow = _two_columns(target, ids.shape), _two_columns(shadow, (len(shadow), len(ids)))
     if target.shape != shadow.shape[1:]:
         raise InputError(f"shadow_{kind}: {shadow.shape[-1]} classes, but the target has {target.shape[-1]}.")
     outside = (codes < 0) | (codes >= target.shape[1])
@@ -108,9 +106,10 @@ def outputs_to_losses(
         check_finite(target, ids, place="target_logits", labels=codes)
         check_finite(shadow, ids, place="shadow_logits", labels=codes, models=True)
         target, shadow = finite_logits(target), finite_logits(shadow)
+    losses = np.array([losses_from_logits(one, codes) for one in (target, *shadow)])
     return {
-        "target_loss": clipped_losses(losses_from_logits(target, codes), step),
-        "shadow_loss": clipped_losses(_shadow_losses(shadow, codes), step),
+        "target_loss": clipped_losses(losses[0], step),
+        "shadow_loss": clipped_losses(losses[1:], step),
         "labels": codes,
         "target_logits": clipped_log_probabilities(target, step),
         "shadow_logits": clipped_log_probabilities(shadow, step),
@@ -118,45 +117,21 @@ def outputs_to_losses(
     }
 
 
-def _shadow_losses(shadow: NDArray[Any], codes: IntArray) -> NDArray[Any]:
-    """[K, N] losses from logits [K, N, C]; K may be 0."""
-    return np.array([losses_from_logits(one, codes) for one in shadow]).reshape(shadow.shape[:2])
+def _common_step(every: Iterable[NDArray[Any]]) -> tuple[float | None, bool]:
+    """The step of the probabilities [N, C] of the target and then of the shadow models, and whether some underflow."""
+    finders = []
+    for probabilities in every:
+        finders.append(StepFinder())
+        finders[-1].add(probabilities)
+    own, *theirs = (one.resolution() for one in finders)
+    return common_resolution(own, theirs), any(one.underflows() for one in finders)
 
 
-def _loss_steps(target: NDArray[Any], shadow: NDArray[Any]) -> tuple[float | None, list[float | None]]:
-    """Steps of the confidences behind losses: a loss of exactly 0 shows that the model, or the precision, has steps."""
-    found = []
-    for loss in (target, *shadow):
-        right = np.exp(-np.abs(loss.astype(np.float64)))
-        found.append(_looked_at(np.stack([right, -np.expm1(-np.abs(loss.astype(np.float64)))], axis=-1)).resolution())
-    return found[0], found[1:]
-
-
-def _looked_at(probabilities: NDArray[Any]) -> StepFinder:
-    finder = StepFinder()
-    finder.add(probabilities)
-    return finder
-
-
-def _coded(labels: NDArray[Any] | None) -> bool:
-    """Whether labels are numbers; an attack on losses cannot use names."""
-    return labels is not None and labels.dtype.kind in "iufb"
-
-
-def _whole(labels: NDArray[Any] | None, ids: TextArray) -> IntArray:
-    values = np.asarray(labels)
-    if values.shape != ids.shape:
-        raise InputError(f"labels: shape {values.shape} does not fit {len(ids)} records; give one label per record.")
-    if values.dtype.kind not in "iufb" or not np.isfinite(values).all() or (values != np.floor(values)).any():
-        raise InputError("labels: give whole numbers, the columns of the true classes, starting at 0.")
-    return values.astype(np.int64)
-
-
-def _two_columns(logits: NDArray[Any], records: int, models: int | None = None) -> NDArray[Any]:
+def _two_columns(logits: NDArray[Any], shape: tuple[int, ...]) -> NDArray[Any]:
     """One logit z per record becomes [0, z]; anything wider is returned as it is."""
-    if logits.size != records:
+    if logits.shape not in (shape, (*shape, 1)):
         return logits
-    z = logits.reshape((len(logits),) if models is None else (models, -1))
+    z = logits.reshape(shape)
     return np.stack([np.zeros_like(z), z], axis=-1)
 
 
@@ -186,7 +161,7 @@ _KINDS = (
 Columns = dict[str, list[str]]  # cells by the name of the column; in an array all would be as wide as the longest
 
 
-def tidy_arrays(columns: Columns, path: Path) -> Arrays:
+def tidy_arrays(columns: Columns) -> Arrays:
     """Arrays as an npz file holds them, from columns ``model, id, member, label`` and the outputs.
 
     Example:
@@ -194,43 +169,48 @@ def tidy_arrays(columns: Columns, path: Path) -> Arrays:
         ...     "model": ["target", "target", "s0", "s0"], "id": ["a", "b", "b", "a"],
         ...     "member": ["", "", "1", "0"], "loss": ["0.1", "0.2", "0.3", "0.4"],
         ... }
-        >>> arrays = tidy_arrays(columns, Path("x.csv"))
+        >>> arrays = tidy_arrays(columns)
         >>> arrays["shadow_loss"], arrays["ids"]
         (array([[0.4, 0.3]]), array(['a', 'b'], dtype='<U1'))
     """
-    kind, names = _output_columns(columns, path)
-    missing = [name for name in ("model", "id", "member") if name not in columns]
-    if missing:
-        raise InputError(f"{path}: the column {missing[0]!r} is missing; the table needs model, id, member and {kind}.")
-    outputs = np.stack([_numbers(columns[name], name, path) for name in names], axis=1)
+    kind, names = _output_columns(columns)
+    if missing := [name for name in ("model", "id", "member") if name not in columns]:
+        raise InputError(f"the column {missing[0]!r} is missing; the table needs model, id, member and {kind}.")
+    outputs = np.stack([_numbers(columns[name], name) for name in names], axis=1)
     outputs = outputs[:, 0] if kind == "loss" else outputs
     rows_of: dict[str, list[int]] = {}
     for row, name in enumerate(columns["model"]):
         rows_of.setdefault(name, []).append(row)
     if "target" not in rows_of:
-        raise InputError(f"{path}: model: no row is named 'target'; give the target's rows this name.")
-    target = rows_of.pop("target")
-    ids = columns["id"]
+        raise InputError("model: no row is named 'target'; give the target's rows this name.")
+    target, ids = np.array(rows_of.pop("target")), columns["id"]
     wanted = [ids[row] for row in target]
-    names_of_records = as_ids(wanted, len(target), place=f"{path}: id")
-    order = {name: _in_order(rows, wanted, ids, name, path) for name, rows in rows_of.items()}
-    member = as_flags(columns["member"], place=f"{path}: member")
-    _check_known(member, target, order, ids, path)
-    arrays: Arrays = {f"target_{kind}": outputs[target], "ids": names_of_records}
+    arrays: Arrays = {f"target_{kind}": outputs[target], "ids": as_ids(wanted, len(target), place="id")}
+    order = {name: _in_order(rows, wanted, ids, name) for name, rows in rows_of.items()}
+    member = as_flags(columns["member"], place="member")
+    for rows in order.values():
+        if (empty := rows[member[rows] < 0]).size:
+            name = shortened(ids[empty[0]])
+            raise InputError(f"member: empty for record {name} of a shadow model; write 1 or 0.")
+    if 0 < len(empty := target[member[target] < 0]) < len(target):
+        raise InputError(
+            f"member: empty for record {shortened(ids[empty[0]])} of the target, and not for all; write 1 or 0, or "
+            f"empty them all."
+        )
     if order:  # the rows of every model are now in the target's order
         arrays[f"shadow_{kind}"] = np.stack([outputs[rows] for rows in order.values()])
         arrays["shadow_members"] = np.stack([member[rows] == 1 for rows in order.values()])
-    if (member[target] >= 0).all():
+    if not len(empty):
         arrays["members"] = member[target] == 1
     if "label" in columns:
         labels = [columns["label"][row] for row in target]
-        _check_labels(labels, columns["label"], order, ids, path)
+        _check_labels(labels, columns["label"], order, ids)
         if kind != "loss" or all(map(_is_number, labels)):  # an attack on losses cannot use names
-            arrays["labels"] = _numbers(labels, "label", path)
+            arrays["labels"] = _numbers(labels, "label")
     return arrays
 
 
-def _output_columns(columns: Columns, path: Path) -> tuple[str, list[str]]:
+def _output_columns(columns: Columns) -> tuple[str, list[str]]:
     """The kind of output in the table, and its columns in the order of the classes."""
     found = {}
     for kind, form in _KINDS:
@@ -238,52 +218,37 @@ def _output_columns(columns: Columns, path: Path) -> tuple[str, list[str]]:
         if matches:
             found[kind] = sorted((int(match[1]) if form.groups else 0, match[0]) for match in matches)
     if not found:
-        raise InputError(f"{path}: there is no column named loss, logit_0, … or probability_0, …; give one kind.")
+        raise InputError("there is no column named loss, logit_0, … or probability_0, …; give one kind.")
     if len(found) > 1:
-        raise InputError(f"{path}: has columns of {' and of '.join(found)}; give one kind, and leave the others out.")
+        raise InputError(f"has columns of {' and of '.join(found)}; give one kind, and leave the others out.")
     kind, numbered = next(iter(found.items()))
     if [number for number, _ in numbered] != list(range(len(numbered))):
         stem = numbered[0][1].partition("_")[0]
-        raise InputError(f"{path}: the columns {stem}_0, {stem}_1, … have a gap; give one per class.")
+        raise InputError(f"the columns {stem}_0, {stem}_1, … have a gap; give one per class.")
     return kind, [name for _, name in numbered]
 
 
-def _in_order(rows: list[int], wanted: list[str], ids: list[str], model: str, path: Path) -> IntArray:
+def _in_order(rows: list[int], wanted: list[str], ids: list[str], model: str) -> IntArray:
     """Rows of one model in the target's order of records."""
     place = {ids[row]: row for row in rows}
     if len(place) != len(rows):
-        raise InputError(
-            f"{path}: model {shortened(model)} has a record twice; give one row for each model and record."
-        )
+        raise InputError(f"model {shortened(model)} has a record twice; give one row for each model and record.")
     if place.keys() != (known := set(wanted)):
         name = next((name for name in wanted if name not in place), None) or next(n for n in place if n not in known)
         raise InputError(
-            f"{path}: record {shortened(name)} is not in both the target's rows and those of model {shortened(model)}."
+            f"record {shortened(name)} is not in both the target's rows and those of model {shortened(model)}."
         )
     return np.array([place[name] for name in wanted], dtype=np.int64)
 
 
-def _check_known(member: IntArray, target: list[int], order: dict[str, IntArray], ids: list[str], path: Path) -> None:
-    """Refuse an empty cell for a shadow model, and for some of the target's records but not for all."""
-    for rows in order.values():
-        if (empty := rows[member[rows] < 0]).size:
-            name = shortened(ids[empty[0]])
-            raise InputError(f"{path}: member: empty for record {name} of a shadow model; write 1 or 0.")
-    own = member[target] < 0
-    if own.any() and not own.all():
-        name = shortened(ids[target[int(np.flatnonzero(own)[0])]])
-        raise InputError(
-            f"{path}: member: empty for record {name} of the target, and not for all; write 1 or 0, or empty them all."
-        )
-
-
-def _check_labels(labels: list[str], every: list[str], order: dict[str, IntArray], ids: list[str], path: Path) -> None:
+def _check_labels(labels: list[str], every: list[str], order: dict[str, IntArray], ids: list[str]) -> None:
     """Refuse a record that has one label in the target's row and another in a shadow model's."""
     for model, rows in order.items():
         for label, row in zip(labels, rows.tolist(), strict=True):
-            if every[row] != label and not _same_number(every[row], label):
+            same = _is_number(every[row]) and _is_number(label) and float(every[row]) == float(label)
+            if every[row] != label and not same:
                 raise InputError(
-                    f"{path}: label: record {shortened(ids[row])} has the label {shortened(label)} for the target and "
+                    f"label: record {shortened(ids[row])} has the label {shortened(label)} for the target and "
                     f"{shortened(every[row])} for model {shortened(model)}; a record has one label."
                 )
 
@@ -301,10 +266,6 @@ def as_flags(values: Sequence[str], *, place: str) -> IntArray:
     return np.array(found, dtype=np.int64)
 
 
-def _same_number(first: str, second: str) -> bool:
-    return _is_number(first) and _is_number(second) and float(first) == float(second)
-
-
 def _is_number(cell: str) -> bool:
     try:
         float(cell)
@@ -313,19 +274,20 @@ def _is_number(cell: str) -> bool:
     return "_" not in cell  # Python reads 1_000
 
 
-def _numbers(cells: Sequence[str], name: str, path: Path) -> FloatArray:
+def _numbers(cells: Sequence[str], name: str) -> FloatArray:
     for cell in cells:
         if not _is_number(cell):
-            raise InputError(f"{path}: {name}: {shortened(cell)} is not a number.")
+            raise InputError(f"{name}: {shortened(cell)} is not a number.")
     return np.array([float(cell) for cell in cells], dtype=np.float64)
 
 
 _ROWS = 10_000  # of one part
 _OF_CELL = 80  # bytes that Python needs for a cell besides its letters
 _POINTER = 8
+_NUMERIC = ("integer", "floating", "boolean", "null", "decimal", "temporal")  # types of columns besides text
 
 
-def parquet_columns(path: Path) -> dict[str, list[str]]:
+def parquet_columns(path: Path) -> Columns:
     """The cells of each column as text; an empty cell is an empty text.
 
     Texts that are equal are one object, so a long one that stands in every row takes its memory once, as in the file.
@@ -333,27 +295,30 @@ def parquet_columns(path: Path) -> dict[str, list[str]]:
     with needs_extra("Reading parquet", package="pyarrow", extra="tables"):
         import pyarrow as arrow
         import pyarrow.parquet
-    place = str(path)
+    place, types = str(path), arrow.types
+
+    def is_text(kind: Any) -> bool:
+        return bool(types.is_string(kind) or types.is_large_string(kind))
+
     check_memory(file_size(path), place=place, what="the file takes")
     with guarded(path, what="a complete parquet file"):
         schema = pyarrow.parquet.read_schema(path)
-        names = schema.names
-        if twice := [name for name, count in Counter(names).items() if count > 1]:
-            raise InputError(f"{path}: the column {shortened(twice[0])} is there twice; give each column its own name.")
-        for field in schema:
-            if arrow.types.is_nested(field.type):
-                raise InputError(
-                    f"{path}: the column {shortened(field.name)} holds lists; a table has one value per cell."
-                )
-            if not _readable(field.type, arrow):
-                raise InputError(
-                    f"{path}: the column {shortened(field.name)} is of type {field.type}; save text or numbers."
-                )
-        texts = [field.name for field in schema if _is_text(field.type, arrow)]
+        _refuse_twice(schema.names, path)
+        for name, kind in zip(schema.names, schema.types, strict=True):
+            if types.is_nested(kind):
+                raise InputError(f"{path}: the column {shortened(name)} holds lists; a table has one value per cell.")
+            entry = kind.value_type if types.is_dictionary(kind) else kind
+            numeric = kind is entry and any(getattr(types, f"is_{one}")(kind) for one in _NUMERIC)
+            if not is_text(entry) and not numeric:
+                raise InputError(f"{path}: the column {shortened(name)} is of type {kind}; save text or numbers.")
+        texts = [name for name, kind in zip(schema.names, schema.types, strict=True) if is_text(kind)]
         # equal texts stay one entry of a dictionary, as they are in the file
         with pyarrow.parquet.ParquetFile(path, read_dictionary=texts) as file:
-            _judge(file.metadata, place)
-            columns: dict[str, list[str]] = {name: [] for name in names}
+            groups = [file.metadata.row_group(number) for number in range(file.metadata.num_row_groups)]
+            unpacked = sum(max(0, group.total_byte_size) for group in groups)  # as it says itself
+            cells = max(0, file.metadata.num_rows) * file.metadata.num_columns
+            check_memory(unpacked + _POINTER * cells, place=place, what="its columns unpack to")
+            columns: Columns = {name: [] for name in schema.names}
             budget = _Budget(place)
             for batch in file.iter_batches(batch_size=_ROWS, use_threads=False):
                 for name, column in zip(batch.schema.names, batch.columns, strict=True):
@@ -393,26 +358,6 @@ class _Budget:
         check_memory(self._taken, place=self._place, what="its cells take more than")
 
 
-def _judge(metadata: Any, place: str) -> None:
-    """Refuse a table that says itself that it is too large."""
-    groups = [metadata.row_group(number) for number in range(metadata.num_row_groups)]
-    unpacked = sum(max(0, group.total_byte_size) for group in groups)
-    cells = max(0, metadata.num_rows) * metadata.num_columns
-    check_memory(unpacked + _POINTER * cells, place=place, what="its columns unpack to")
-
-
-def _is_text(kind: Any, arrow: Any) -> bool:
-    return any(test(kind) for test in (arrow.types.is_string, arrow.types.is_large_string))
-
-
-def _readable(kind: Any, arrow: Any) -> bool:
-    types = arrow.types
-    if types.is_dictionary(kind):
-        return _is_text(kind.value_type, arrow)
-    tests = (types.is_integer, types.is_floating, types.is_boolean, types.is_null, types.is_decimal, types.is_temporal)
-    return _is_text(kind, arrow) or any(test(kind) for test in tests)
-
-
 def _text(value: Any) -> str:
     return "" if value is None else repr(value) if isinstance(value, float) else str(value).strip()
 
@@ -432,7 +377,7 @@ class TextTable:
         foreign: whether the file is not UTF-8 and was read as Windows-1252.
     """
 
-    columns: dict[str, list[str]]
+    columns: Columns
     separator: str = ","
     foreign: bool = False
 
@@ -471,24 +416,18 @@ def _from_text(path: Path, *, names: Sequence[str] | None, separator: str | None
         rows = [(reader.line_num, row) for row in reader if any(row)]
     except csv.Error as error:
         raise InputError(f"{path}: is not a text table: {error}.") from error
+    whose, header = "there are names for", list(names or ())
     if names is None and rows:
-        header, rows = [name.strip() for name in rows[0][1]], rows[1:]
-    else:
-        header = list(names or ())
+        whose, header = "the header has", [name.strip() for name in rows.pop(0)[1]]
     if not rows:
         raise InputError(f"{path}: the table has no rows.")
-    whose = "the header has" if names is None else "there are names for"
     for line, row in rows:
         if len(row) != len(header):
             raise InputError(f"{path}: line {line} has {len(row)} fields, but {whose} {len(header)}.")
     header = [name or f"column {place}" for place, name in enumerate(header, start=1)]
     _refuse_twice(header, path)
-    columns = zip(*(row for _, row in rows), strict=True)
-    return TextTable(
-        columns={name: [cell.strip() for cell in column] for name, column in zip(header, columns, strict=True)},
-        separator=separator,
-        foreign=foreign,
-    )
+    cut = ([cell.strip() for cell in column] for column in zip(*(row for _, row in rows), strict=True))
+    return TextTable(columns=dict(zip(header, cut, strict=True)), separator=separator, foreign=foreign)
 
 
 def _refuse_twice(header: Sequence[str], path: Path) -> None:

@@ -109,13 +109,7 @@ def loss_falls(losses: FloatArray) -> FloatArray:
 def traced_losses(
     trace: LossTrace | ArrayLike | None, records: int, *, ids: TextArray | None = None
 ) -> FloatArray | None:
-    """[T, N] losses of a trace in any form; refused if they are about other records.
-
-    Example:
-        >>> traced_losses([[1.0, 2.0], [0.5, 2.0]], 3)
-        Traceback (most recent call last):
-        glasshouse.InputError: trace: shape (2, 2) does not fit 3 records; expected [T, 3], one row per ...
-    """
+    """[T, N] losses of a trace in any form; refused if they are about other records."""
     if trace is None:
         return None
     losses = trace.losses if isinstance(trace, LossTrace) else np.asarray(trace, dtype=np.float64)

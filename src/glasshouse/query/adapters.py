@@ -15,6 +15,7 @@ from glasshouse.core.optional import is_module
 from glasshouse.core.outputs import refusing
 from glasshouse.data import Population, Records
 from glasshouse.training.estimator_compat import habits_of, parts_of, single_precision
+from glasshouse.training.sklearn import check_task
 
 if TYPE_CHECKING:
     from torch import nn
@@ -30,12 +31,6 @@ class KeptAnswers:
         population_logits: [N, C] float64, in the order of the population's records and classes; for a regression its
             predictions, [N, 1] or [N, 2].
         correct: [N] whether each record itself got its label, if labels alone were asked for; None otherwise.
-
-    Example:
-        >>> from glasshouse.query.classify import query
-        >>> population = Population(np.zeros((2, 1)), [0, 1])
-        >>> query(KeptAnswers(np.array([[1.0, 0.0], [1.0, 0.0]])), population).correct
-        array([ True, False])
     """
 
     population_logits: FloatArray
@@ -112,24 +107,32 @@ def _plain_asker(model: Any, population: Population, device: str | None) -> Call
     )
 
 
+def value_asker(model: Any, population: Population, *, device: str | None, what: str) -> Callable[[Any], Any]:
+    """A function that queries a model for what its ``predict`` gives, ``"predictions"`` or ``"labels"``."""
+    if is_module(model):
+        return module_asker(model, population, device=device)
+    if hasattr(model, "predict"):
+        check_task(model, population, place="model")
+        single = any(habits_of(part).single for _, part in parts_of(model))
+        return (lambda x: model.predict(single_precision(x))) if single else model.predict
+    if callable(model):
+        return model  # type: ignore[no-any-return]
+    raise InputError(
+        f"model: {type(model).__name__} cannot be queried. Give a torch module, an estimator with predict, or a "
+        f"callable x -> {what}."
+    )
+
+
 def _booster(model: Any) -> str:
     """How the booster of a library is asked."""
     if type(model).__name__ != "Booster":
         return ""
-    if type(model).__module__.startswith("xgboost"):
-        return ", such as lambda x: booster.predict(xgboost.DMatrix(x))"
-    return ", such as booster.predict"
+    xgboost = type(model).__module__.startswith("xgboost")
+    return f", such as {'lambda x: booster.predict(xgboost.DMatrix(x))' if xgboost else 'booster.predict'}"
 
 
 def module_asker(model: nn.Module, population: Population, *, device: str | None = None) -> Callable[[Any], Any]:
-    """A function that queries a torch module about a batch of records, in evaluation mode and without gradients.
-
-    Example:
-        >>> from torch import nn
-        >>> population = Population(np.zeros((2, 3)), [0, 1])
-        >>> module_asker(nn.Identity(), population)(population.x).shape
-        torch.Size([2, 3])
-    """
+    """A function that queries a torch module about a batch of records, in evaluation mode and without gradients."""
     import torch
 
     from glasshouse.training.batches import failure_line

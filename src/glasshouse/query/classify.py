@@ -90,7 +90,23 @@ class QueryOptions:
 
     def answers(self, model: Any, population: Population) -> Answers:
         """What `query` gives."""
-        return _answers(model, population, self)
+        loss = np.empty(len(population))
+        correct = np.empty(len(population), dtype=np.bool_)
+        kept = np.empty((len(population), len(population.classes)), dtype=np.float32) if self.keep_logits else None
+
+        def read(source: _Source) -> Answers:
+            chosen = np.empty(len(population), dtype=np.int64)
+            for rows, logits in source:
+                labels = population.y[rows]
+                loss[rows] = losses_from_logits(logits, labels, temperature=self.temperature)
+                chosen[rows] = logits.argmax(axis=1)
+                correct[rows] = chosen[rows] == labels
+                if kept is not None:
+                    kept[rows] = logits / self.temperature
+            order = column_order_note(chosen, population.y, population.classes)
+            return Answers(loss, correct, kept, source.steps.resolution(), (*source.notes, *order))
+
+        return _decided(model, population, self, read)
 
     def kept(self, model: Any, population: Population) -> KeptAnswers:
         """What a pool keeps of a model that it cannot rebuild: all that this question can be answered from later."""
@@ -99,14 +115,7 @@ class QueryOptions:
     @property
     def question(self) -> QueryOptions:
         """The options without those that change no kept answer; where two are equal, so is what is kept."""
-        usual = QueryOptions()
-        return dataclasses.replace(
-            self,
-            batch_size=usual.batch_size,
-            temperature=usual.temperature,
-            device=usual.device,
-            keep_logits=usual.keep_logits,
-        )
+        return dataclasses.replace(self, **vars(QueryOptions()))
 
 
 class Answers(NamedTuple):
@@ -154,26 +163,6 @@ def query(model: Any, population: Population, *, how: QueryOptions | None = None
             "glasshouse.query.regress.predict."
         )
     return (how or QueryOptions()).answers(model, population)
-
-
-def _answers(model: Any, population: Population, how: QueryOptions) -> Answers:
-    loss = np.empty(len(population))
-    correct = np.empty(len(population), dtype=np.bool_)
-    kept = np.empty((len(population), len(population.classes)), dtype=np.float32) if how.keep_logits else None
-
-    def read(source: _Source) -> Answers:
-        chosen = np.empty(len(population), dtype=np.int64)
-        for rows, logits in source:
-            labels = population.y[rows]
-            loss[rows] = losses_from_logits(logits, labels, temperature=how.temperature)
-            chosen[rows] = logits.argmax(axis=1)
-            correct[rows] = chosen[rows] == labels
-            if kept is not None:
-                kept[rows] = logits / how.temperature
-        order = column_order_note(chosen, population.y, population.classes)
-        return Answers(loss, correct, kept, source.steps.resolution(), (*source.notes, *order))
-
-    return _decided(model, population, how, read)
 
 
 def accuracy(answers: Answers, who: BoolArray) -> float:
@@ -250,17 +239,9 @@ def _decided(model: Any, population: Population, how: QueryOptions, read: Callab
 class _Source:
     """Rows and their logits [rows, C], batch by batch, from any form of answer.
 
-    Args:
-        model: to query.
-        population: the records.
-        how: batches and device.
-        kind: what the model answers with; by default the first batch decides, and `_ReadAgainError` is raised at the
-            end if all of them show another kind.
-        underflows: whether a probability of 0 is one that is too small for its type.
-
-    Attributes:
-        steps: collects all probabilities that were read.
-        notes: what was noticed, once all batches have been read.
+    By default the first batch decides of which ``kind`` the answers are, and `_ReadAgainError` is raised at the end if
+    all of them show another; with ``underflows`` a probability of 0 is one that is too small for its type. ``steps``
+    collects all probabilities that were read, and ``notes`` is what was noticed once all batches have been read.
     """
 
     def __init__(
@@ -284,8 +265,9 @@ class _Source:
         if isinstance(model, KeptAnswers):
             model.check_question(labels_only=False)
             self.kept = model.population_logits
+        else:
+            self.ask = asker(model, population, device=how.device)
         self.estimator = self.kept is None and not is_module(model) and hasattr(model, "predict_proba")
-        self.ask = asker(model, population, device=how.device) if self.kept is None else _nothing_to_ask
 
     def __iter__(self) -> Iterator[Batch]:
         classes = len(self.population.classes)
@@ -331,16 +313,16 @@ class _Source:
             self.steps.add(whole)
             return logits_from_probabilities(whole)
         if self.estimator:
-            self._check(answer)
-            self.steps.add(answer)
-            return logits_from_probabilities(answer, underflows=self.underflows)
-        likely = self.kind != "logits" and looks_like_probabilities(answer)
-        if self.kind is None:
-            self.kind = "probabilities" if likely else "logits"
-        elif self.kind == "probabilities" and not likely:
-            self.mixed = True
+            try:
+                check_probabilities(answer, "model: predict_proba")
+            except InputError as error:  # refused when all rows show that they were not rounded
+                self.fault = self.fault or error
+        likely = self.estimator or (self.kind != "logits" and looks_like_probabilities(answer))
+        if not self.estimator:
+            self.kind = self.kind or ("probabilities" if likely else "logits")
+            self.mixed |= self.kind == "probabilities" and not likely
         if likely:
-            self.notes = (_ROWS_NOTE,)
+            self.notes = () if self.estimator else (_ROWS_NOTE,)
             self.steps.add(answer)
             return logits_from_probabilities(answer, underflows=self.underflows)
         if self.kept is not None and (known := probabilities_from_logits(answer)) is not None:
@@ -350,13 +332,6 @@ class _Source:
         self.lowest = min(self.lowest, float(answer.min(initial=np.inf)))
         self.highest = max(self.highest, float(answer.max(initial=-np.inf)))
         return finite_logits(answer.astype(np.float64))
-
-    def _check(self, answer: NDArray[Any]) -> None:
-        """Refuse an estimator's rows that do not sum to 1, but not before all rows show that they were not rounded."""
-        try:
-            check_probabilities(answer, "model: predict_proba")
-        except InputError as error:
-            self.fault = self.fault or error
 
     def _two_columns(self, column: NDArray[Any]) -> FloatArray:
         """One logit z per record becomes [0, z]; one probability p becomes the logarithms of [1 - p, p]."""
@@ -376,10 +351,6 @@ class _Source:
             self.notes = (_UNSURE_NOTE,)
         wide = column.astype(np.float64)
         return np.stack([np.zeros(len(wide)), wide], axis=1)
-
-
-def _nothing_to_ask(x: Any) -> Any:
-    raise AssertionError("a model whose answers were kept is not queried")
 
 
 def _checked_shape(answer: NDArray[Any], records: int, classes: int) -> NDArray[Any]:

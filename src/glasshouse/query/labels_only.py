@@ -16,9 +16,8 @@ from glasshouse.core.optional import is_module, is_tensor
 from glasshouse.core.outputs import ends_in_sigmoid, losses_from_logits, unwrapped
 from glasshouse.core.randomness import generator, seed_for
 from glasshouse.data import Population, select
-from glasshouse.query.adapters import KeptAnswers, module_asker
+from glasshouse.query.adapters import KeptAnswers, value_asker
 from glasshouse.query.classify import Answers, QueryOptions
-from glasshouse.training.sklearn import check_task
 
 if TYPE_CHECKING:
     import torch
@@ -74,11 +73,10 @@ class LabelOnly(QueryOptions):
         """Losses of one model from shares of votes; whether it is right is judged by the record itself."""
         kept = model if isinstance(model, KeptAnswers) else self.kept(model, population)
         kept.check_question(labels_only=True)
-        assert kept.correct is not None  # noqa: S101 (for the type checker: just checked)
         logits = kept.population_logits
         return Answers(
             loss=losses_from_logits(logits, population.y),
-            correct=kept.correct,
+            correct=np.asarray(kept.correct),
             logits=logits.astype(np.float32) if self.keep_logits else None,
             resolution=1 / self.votes,
             notes=(self.note,),
@@ -91,7 +89,9 @@ class LabelOnly(QueryOptions):
         correct, wrong = np.zeros((2, len(population)), dtype=np.bool_)
         for vote in range(self.votes):
             for rows, x in self._changed(population, vote):
-                codes = np.concatenate([labels(part) for part in self._batches(x)])
+                batches = range(0, len(rows), self.batch_size)
+                parts = (select(x, np.arange(start, min(start + self.batch_size, len(rows)))) for start in batches)
+                codes = np.concatenate([labels(part) for part in parts])
                 wrong[rows] |= codes == _NO_LABEL
                 counts[rows, codes] += 1
                 if vote == 0:
@@ -128,11 +128,6 @@ class LabelOnly(QueryOptions):
             return self.augmentation(x, random)
         return np.asarray(self.augmentation(tensor_of(x), random))
 
-    def _batches(self, x: Any) -> Iterator[Any]:
-        count = x.shape[0] if hasattr(x, "shape") else len(x)
-        for start in range(0, count, self.batch_size):
-            yield select(x, np.arange(start, min(start + self.batch_size, count)))
-
 
 def predicted_labels(
     model: Any, population: Population, *, how: QueryOptions | None = None
@@ -152,32 +147,21 @@ def predicted_labels(
         >>> predicted_labels(lambda x: np.where(x[:, 0] > 0, "yes", "no"), population)(population.x)
         array([1, 0])
     """
-    if is_module(model):
-        import torch
+    ask = value_asker(model, population, device=None if how is None else how.device, what="labels")
+    if not is_module(model):
+        return lambda x: _codes(ask(x), population)
+    import torch
 
-        answer, border = (
-            module_asker(model, population, device=None if how is None else how.device),
-            0.5 if ends_in_sigmoid(model) else 0.0,
-        )
+    border = 0.5 if ends_in_sigmoid(model) else 0.0
 
-        def ask(x: Any) -> Any:
-            given = unwrapped(answer(x))
-            one = len(population.classes) == 2 and given.is_floating_point() and given.numel() == len(given)
-            if not one:
-                return given
+    def codes(x: Any) -> IntArray:
+        given = unwrapped(ask(x))
+        if len(population.classes) == 2 and given.is_floating_point() and given.numel() == len(given):
             z = given.reshape(-1, 1).double() - border  # one logit per record
-            return torch.cat([-z, z], dim=1)
+            given = torch.cat([-z, z], dim=1)
+        return _codes(given, population)
 
-    elif hasattr(model, "predict"):
-        check_task(model, population, place="model")
-        ask = model.predict
-    elif callable(model):
-        ask = model
-    else:
-        raise InputError(
-            f"model: {type(model).__name__} cannot be queried; give an estimator or a callable x -> labels."
-        )
-    return lambda x: _codes(ask(x), population)
+    return codes
 
 
 def _codes(answer: Any, population: Population) -> IntArray:

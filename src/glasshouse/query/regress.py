@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,13 +9,10 @@ import numpy as np
 from glasshouse.core.arrays import BoolArray, FloatArray
 from glasshouse.core.errors import InputError
 from glasshouse.core.numerics import check_finite
-from glasshouse.core.optional import is_module
 from glasshouse.core.outputs import array_of, unwrapped
 from glasshouse.data import Population, select
-from glasshouse.query.adapters import KeptAnswers, module_asker
+from glasshouse.query.adapters import KeptAnswers, value_asker
 from glasshouse.query.classify import QueryOptions
-from glasshouse.training.estimator_compat import habits_of, parts_of, single_precision
-from glasshouse.training.sklearn import check_task
 
 _TWO_NOTE = (
     "The model answers with two numbers per record; they are used as the mean and the logarithm of the variance of a "
@@ -88,22 +84,14 @@ def predict(model: Any, population: Population, *, how: QueryOptions | None = No
 
 
 def population_predictions(model: Any, population: Population) -> FloatArray:
-    """Answers [N, 1] or [N, 2] about every record, as a pool keeps them of a model that it cannot store.
-
-    Example:
-        >>> population = Population(np.array([[2.0], [-1.0]]), [4.5, -2.0], regression=True)
-        >>> population_predictions(lambda x: 2 * x[:, 0], population)
-        array([[ 4.],
-               [-2.]])
-    """
+    """Answers [N, 1] or [N, 2] about every record, as a pool keeps them of a model that it cannot store."""
     return _asked(model, population, QueryOptions())
 
 
 def _asked(model: Any, population: Population, how: QueryOptions) -> FloatArray:
-    ask, parts = _asker(model, population, how), []
-    for start in range(0, len(population), how.batch_size):
-        rows = np.arange(start, min(start + how.batch_size, len(population)))
-        parts.append(_columns(ask(select(population.x, rows)), len(rows)))
+    ask = value_asker(model, population, device=how.device, what="predictions")
+    batches = np.split(np.arange(len(population)), range(how.batch_size, len(population), how.batch_size))
+    parts = [_columns(ask(select(population.x, rows)), len(rows)) for rows in batches]
     if len({part.shape[1] for part in parts}) > 1:
         raise InputError("model: it answers some records with one number and others with two; give one of the two.")
     return np.concatenate(parts)
@@ -124,20 +112,4 @@ def _columns(answer: Any, records: int) -> FloatArray:
     raise InputError(
         f"model: it answered {records} records with shape {values.shape}; a regression expects [{records}] "
         f"predictions, or [{records}, 2] with the mean and the logarithm of the variance."
-    )
-
-
-def _asker(model: Any, population: Population, how: QueryOptions) -> Callable[[Any], Any]:
-    if is_module(model):
-        return module_asker(model, population, device=how.device)
-    if hasattr(model, "predict"):
-        check_task(model, population, place="model")
-        if any(habits_of(part).single for _, part in parts_of(model)):
-            return lambda x: model.predict(single_precision(x))
-        return model.predict  # type: ignore[no-any-return]
-    if callable(model):
-        return model  # type: ignore[no-any-return]
-    raise InputError(
-        f"model: {type(model).__name__} cannot be queried. Give a torch module, an estimator with predict, or a "
-        f"callable x -> predictions."
     )

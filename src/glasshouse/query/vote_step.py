@@ -184,12 +184,7 @@ def whole_shares(answers: NDArray[Any], shares: Shares) -> FloatArray:
 
 
 def shares_note(shares: Shares) -> str:
-    """What a report says about such answers.
-
-    Example:
-        >>> shares_note(Shares("top"))[:70]
-        'The model answers with the probabilities of its likeliest classes alon'
-    """
+    """What a report says about such answers."""
     if shares.kind == "rounded":
         return (
             "The model answers with rounded probabilities (their sums differ from 1 by no more than rounding); they "
@@ -232,10 +227,7 @@ def common_resolution(target: float | None, shadows: Sequence[float | None]) -> 
 def clipped_losses(loss: FloatArray, resolution: float | None, *, temperature: float = 1.0) -> FloatArray:
     """Losses of any shape, with confidences clipped half a step from 0 and from 1; unchanged without a step.
 
-    Args:
-        loss: of any shape.
-        resolution: the step.
-        temperature: by which the logits were divided.
+    The temperature is what the logits were divided by.
 
     Example:
         >>> np.exp(-clipped_losses(np.array([36.0, 0.69, 0.0]), 0.01)).round(3)

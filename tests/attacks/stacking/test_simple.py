@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.special import expit
 
-from glasshouse.attacks.stacking import simple
-from glasshouse.attacks.stacking.simple import Calibrated, log_losses, part_of_simple, power_at_low_rates
+from glasshouse.attacks.stacking import fitting
+from glasshouse.attacks.stacking.fitting import Calibrated, log_losses, part_of_simple, power_at_low_rates
 from glasshouse.core.arrays import BoolArray, FloatArray
 from tests.strategies import scores_and_members
 
@@ -105,7 +105,7 @@ def test_a_line_through_a_part_of_many_scores_is_nearly_the_same(monkeypatch: py
     scores = random.normal(size=(4, 20_000))
     members = random.random(scores.shape) < 1 / (1 + np.exp(-2 * scores - 1))
     whole = Calibrated.to(scores, members)
-    monkeypatch.setattr(simple, "_MOST", 20_000)
+    monkeypatch.setattr(fitting, "_MOST", 20_000)
     some = Calibrated.to(scores, members)
     assert (some.slope, some.offset) == pytest.approx((whole.slope, whole.offset), abs=0.1)
     assert some != whole

@@ -10,6 +10,7 @@ from torch_geometric.data import Data
 from glasshouse import InputError
 from glasshouse.attacks import Regressed
 from glasshouse.attacks.regressed import mean_margins
+from glasshouse.attacks.shared.in_out_moments import side_moments
 from glasshouse.core.numerics import loss_to_margin
 from glasshouse.data import complementary_halves
 from glasshouse.evaluation import auc, run_attack
@@ -23,7 +24,7 @@ def test_online_it_is_the_ratio_of_two_bivariate_regressions_written_out() -> No
     asked = (scene.zero_hop, scene.whole_graph)
 
     def seen(evidences: list[Evidence]) -> tuple[np.ndarray, np.ndarray]:
-        signals = [mean_margins(evidence, "online") for evidence in evidences]
+        signals = [mean_margins(side_moments(evidence, "online")) for evidence in evidences]
         margins = [loss_to_margin(evidence.target_loss) for evidence in evidences]
         return np.column_stack([np.ones(240), *signals]), np.column_stack(margins)
 

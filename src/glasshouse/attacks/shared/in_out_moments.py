@@ -10,9 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from glasshouse.core.arrays import BoolArray, FloatArray
-from glasshouse.core.numerics import loss_to_margin
 from glasshouse.core.threads import over_records
-from glasshouse.evidence import Evidence
+from glasshouse.evidence import Evidence, Mode
 from glasshouse.evidence.simulation import check_simulation, left_out_models, rows_without
 
 _SETS = 8  # sets of references whose means are in memory at once
@@ -86,11 +85,7 @@ class LeaveOut:
 
 
 def moments(values: FloatArray, who: BoolArray) -> Moments:
-    """Moments over the chosen entries of each column.
-
-    Args:
-        values: [K, N], such as margins of the shadow models.
-        who: [K, N] which of them count; every column needs at least one.
+    """Moments of values [K, N] over the chosen entries of each column, [K, N]; every column needs at least one.
 
     Example:
         >>> moments(np.array([[1.0], [3.0], [9.0]]), np.array([[True], [True], [False]]))
@@ -110,12 +105,8 @@ def moments_among(
 ) -> Moments:
     """The same without some of the models, for each of several sets that are left out: [sets, N] each.
 
-    Args:
-        values: [K, N], such as margins of the shadow models.
-        who: [K, N] which of them count.
-        sets: rows of the pool that are left out, [L, 1] the same for all records, or [L, N] record by record. Where
-            none of the others counts, moments are 0.
-        spread: whether the squares are wanted, which take most of the time; else they are 0.
+    A set is rows of the pool, [L, 1] the same for all records, or [L, N] record by record. Where none of the others
+    counts, moments are 0; so are the squares, which take most of the time, if no ``spread`` is wanted.
 
     Example:
         >>> values, who = np.array([[1.0], [3.0], [9.0]]), np.array([[True], [True], [True]])
@@ -156,15 +147,31 @@ def _moments(
 
 
 def left_out(rows: NDArray[np.intp], models: int) -> NDArray[np.intp]:
-    """Which models of a pool are not in a set of rows [R, 1] or [R, N]: [L, 1] or [L, N], rising.
-
-    Example:
-        >>> left_out(np.array([[0], [2]]), 4).ravel()
-        array([1, 3])
-    """
+    """Which models of a pool are not in a set of rows [R, 1] or [R, N]: [L, 1] or [L, N], rising."""
     there = np.zeros((models, rows.shape[1]), dtype=np.bool_)
     np.put_along_axis(there, rows, True, axis=0)
     return np.argsort(there, axis=0, kind="stable")[: models - len(rows)]
+
+
+def wanted_sides(mode: Mode) -> list[bool]:
+    """Which models an attack compares a record with: out-models (False), and online in-models."""
+    return [False] if mode == "offline" else [False, True]
+
+
+def side_moments(evidence: Evidence, mode: Mode) -> list[Moments]:
+    """Moments of the shadow models' statistic over each wanted side; a record without models there is refused.
+
+    Example:
+        >>> evidence = Evidence(
+        ...     target_loss=[1.0], shadow_loss=[[np.log(2)], [np.log1p(np.e)]], shadow_members=[[1], [0]]
+        ... )
+        >>> [side.mean.round(6) + 0.0 for side in side_moments(evidence, "online")]
+        [array([-1.]), array([0.])]
+    """
+    sides, statistic = wanted_sides(mode), evidence.shadow_statistic
+    for inside in sides:
+        evidence.require_side(inside=inside)
+    return [moments(statistic, evidence.shadow_members == inside) for inside in sides]
 
 
 class SimulatedSides(NamedTuple):
@@ -175,26 +182,18 @@ class SimulatedSides(NamedTuple):
     members: BoolArray
 
 
-class SideMeans(NamedTuple):
-    """A simulated target: mean margins of its references [N, sides], its own margins [N] and its members [N]."""
-
-    means: FloatArray
-    margins: FloatArray
-    members: BoolArray
-
-
 def simulated_moments(
     evidence: Evidence, sides: Sequence[bool | None], *, statistic: FloatArray | None = None, spread: bool = True
 ) -> Iterator[SimulatedSides]:
     """Each simulated target with the moments over in-models (True), out-models (False) or all (None) of its references.
 
-    These are the moments of `Evidence.simulated`, without a copy of the pool for every target: margins are computed
-    once, and a model and its complement, which have the same references, share their sums.
+    These are the moments of `Evidence.simulated`, without a copy of the pool for every target: a model and its
+    complement, which have the same references, share their sums. The target's own losses are not used.
 
     Args:
-        evidence: the pool; the target's own losses are not used.
+        evidence: the pool.
         sides: which sides are wanted, in this order.
-        statistic: [K, N] what is averaged; by default the margins of the losses.
+        statistic: [K, N] what is averaged; by default `Evidence.shadow_statistic`.
         spread: whether the squares are wanted; else they are 0.
 
     Example:
@@ -205,7 +204,7 @@ def simulated_moments(
         array([6., 7.])
     """
     members = evidence.shadow_members
-    values = loss_to_margin(evidence.shadow_loss) if statistic is None else statistic  # [K, N]
+    values = evidence.shadow_statistic if statistic is None else statistic  # [K, N]
     for targets, sets in simulated_sets(members, most=_SETS):
         found = []
         for inside in sides:
@@ -217,35 +216,13 @@ def simulated_moments(
             yield SimulatedSides([Moments(*(part[number] for part in one)) for one in found], values[k], members[k])
 
 
-def simulated_means(
-    evidence: Evidence, sides: Sequence[bool | None], *, statistic: FloatArray | None = None
-) -> Iterator[SideMeans]:
-    """The same with the means alone, which takes less time.
-
-    Example:
-        >>> members = np.array([[1, 0], [0, 1], [1, 0], [0, 1]], dtype=bool)
-        >>> loss = np.log1p(np.exp([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0], [7.0, 8.0]]))
-        >>> evidence = Evidence(target_loss=loss[0], shadow_loss=loss, shadow_members=members)
-        >>> first = next(simulated_means(evidence, [True, False]))
-        >>> first.means.round(6), first.margins.round(6)
-        (array([[-5., -7.],
-               [-8., -6.]]), array([-1., -2.]))
-    """
-    for one in simulated_moments(evidence, sides, statistic=statistic, spread=False):
-        yield SideMeans(np.stack([side.mean for side in one.sides], axis=1), one.statistic, one.members)
-
-
 def simulated_sets(
     members: BoolArray, *, most: int | None = None
 ) -> Iterator[tuple[list[tuple[int, int]], list[NDArray[np.intp]]]]:
-    """Simulated targets, in their order, with the sets of models that do not judge them; several sets at a time.
+    """Pairs of a simulated target and the number of its set, and the sets of models that judge none: [L, 1] or [L, N].
 
-    Args:
-        members: [K, N] members of each shadow model.
-        most: how many sets at a time, at most, where a large pool does not take too many turns so; all by default.
-
-    Yields:
-        Pairs of a target and the number of its set, and the sets that are left out: [L, 1] or [L, N] each.
+    They come several sets at a time: at most ``most``, where a large pool does not take too many turns so; all by
+    default.
 
     Example:
         >>> members = np.array([[1, 1, 0, 0], [0, 0, 1, 1], [1, 0, 1, 0], [0, 1, 0, 1]], dtype=bool)

@@ -28,27 +28,13 @@ Activation = Callable[[Floats, Floats], None]  # changes the first array in plac
 
 
 def relu(value: Floats, slope: Floats) -> None:
-    """Values below 0 become 0; the slope is 0 there and 1 elsewhere.
-
-    Example:
-        >>> value, slope = np.array([-1.0, 2.0]), np.empty(2)
-        >>> relu(value, slope)
-        >>> value, slope
-        (array([0., 2.]), array([0., 1.]))
-    """
+    """Values below 0 become 0; the slope is 0 there and 1 elsewhere."""
     np.greater(value, 0, out=slope)
     np.maximum(value, 0, out=value)
 
 
 def silu(value: Floats, slope: Floats) -> None:
-    """A smooth step: a value times its logistic function.
-
-    Example:
-        >>> value, slope = np.array([0.0, 20.0]), np.empty(2)
-        >>> silu(value, slope)
-        >>> value.round(3), slope.round(3)
-        (array([ 0., 20.]), array([0.5, 1. ]))
-    """
+    """A smooth step: a value times its logistic function."""
     expit(value, out=slope)
     value *= slope
     slope += value - value * slope
@@ -187,11 +173,7 @@ _PATIENCE = 10  # passes without a fall, after which the training ends
 
 @dataclass(frozen=True, eq=False)
 class Perceptron:
-    """Hidden layers of ReLUs and one logistic unit.
-
-    Args:
-        weights: one matrix [inputs, units] per layer.
-        biases: one vector [units] per layer.
+    """Hidden layers of ReLUs and one logistic unit: a matrix [inputs, units] and a vector [units] per layer.
 
     Example:
         >>> network = Perceptron([np.array([[1.0]]), np.array([[2.0]])], [np.zeros(1), np.zeros(1)])

@@ -26,24 +26,15 @@ def check_prior(prior: float | ArrayLike) -> None:
 
 
 def prior_log_odds(prior: float | ArrayLike, records: int) -> FloatArray:
-    """Log-odds of the prior, [] or [N], for so many records.
-
-    Example:
-        >>> prior_log_odds(0.5, 3)
-        array(0.)
-    """
+    """Log-odds of the prior, [] or [N], for so many records."""
     return np.asarray(logit(_for_records(prior, records)))
 
 
 def prior_weights(members: BoolArray, prior: float | ArrayLike, *, some: slice = slice(None)) -> FloatArray:
-    """Weights of the answers of models, [K, N], so that they stand for models of which the prior says who trained them.
+    """Weights of the answers of models, so that they stand for models of which the prior says who trained them.
 
     A member of a model weighs λ / s and another record (1 - λ) / (1 - s), where s is that model's share of members.
-
-    Args:
-        members: [K, N], or [N] for one model.
-        prior: λ: one number, or one per record.
-        some: of which records the weights are wanted; shares are those of all records.
+    Members are [K, N], or [N] of one model; ``some`` are the records whose weights are wanted.
 
     Example:
         >>> prior_weights(np.array([True, False, False, True]), 0.1)
@@ -65,20 +56,10 @@ def _for_records(prior: float | ArrayLike, records: int) -> FloatArray:
 
 
 def with_prior(odds: FloatArray, *, share: float, prior: float | ArrayLike) -> FloatArray:
-    """Log-odds [N] for the wanted prior, from log-odds that were learned where a given share of records are members.
-
-    Example:
-        >>> with_prior(np.array([0.0, 2.0]), share=0.5, prior=1 / (1 + np.e)).round(1)
-        array([-1.,  1.])
-    """
+    """Log-odds [N] for the wanted prior, from log-odds that were learned where a given share of records are members."""
     return np.asarray(odds + (prior_log_odds(prior, len(odds)) - logit(share)))
 
 
 def learned_posterior(odds: FloatArray) -> FloatArray:
-    """Probabilities from log-odds that were learned, of any shape: never 0 or 1.
-
-    Example:
-        >>> learned_posterior(np.array([0.0, 900.0])) < 1
-        array([ True,  True])
-    """
+    """Probabilities from log-odds that were learned, of any shape: never 0 or 1."""
     return np.asarray(expit(np.clip(odds, -_SUREST, _SUREST)))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
 from typing import NamedTuple
 
 import numpy as np
@@ -12,11 +13,12 @@ from glasshouse.attacks.shared.in_out_moments import LeaveOut, simulated_sets
 from glasshouse.core.arrays import BoolArray, FloatArray
 from glasshouse.core.errors import InputError
 from glasshouse.core.numerics import area_under_roc, log_mean_exp
-from glasshouse.core.threads import over_records
+from glasshouse.core.threads import over_records, side_by_side
 from glasshouse.evidence import Evidence, Mode
 from glasshouse.evidence.simulation import rows_without
 
 _SMALLEST = 1e-200  # a sum below this may have lost terms to underflow
+_SIDE_BY_SIDE = 8  # simulated targets
 
 
 class SimulatedConfidence(NamedTuple):
@@ -48,13 +50,8 @@ def expected_confidence(evidence: Evidence, mode: Mode) -> FloatArray:
 def expected_among(evidence: Evidence, mode: Mode, sets: Sequence[NDArray[np.intp]]) -> FloatArray:
     """The same without some of the shadow models, for each of several sets that are left out: [sets, N].
 
-    Confidences are computed once, relative to the largest of each record. Where the models that are left all have
-    far smaller ones, they are computed again.
-
-    Args:
-        evidence: the pool; the target's own losses are not used.
-        mode: ``"online"`` or ``"offline"``.
-        sets: rows of the pool that are left out, [L, 1] the same for all records, or [L, N] record by record.
+    A set is rows of the pool, [L, 1] the same for all records, or [L, N] record by record. Confidences are computed
+    once, relative to the largest of each record; where the models that are left have far smaller ones, once more.
 
     Example:
         >>> evidence = Evidence(target_loss=[1.0], shadow_loss=[[0.0], [2.0]], shadow_members=[[1], [0]])
@@ -105,22 +102,20 @@ def simulated_confidence(evidence: Evidence, mode: Mode) -> Iterator[SimulatedCo
     """The same for each simulated target, without a copy of the pool for every one of them.
 
     A model and its complement, which have the same references, share what is expected.
-
-    Args:
-        evidence: the pool; the target's own losses are not used.
-        mode: ``"online"`` or ``"offline"``.
-
-    Example:
-        >>> members = np.array([[1, 0], [0, 1], [1, 0], [0, 1]], dtype=bool)
-        >>> loss = np.array([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0], [7.0, 8.0]])
-        >>> evidence = Evidence(target_loss=loss[0], shadow_loss=loss, shadow_members=members)
-        >>> next(simulated_confidence(evidence, "offline")).expected.round(6)
-        array([-7., -6.])
     """
     for targets, sets in simulated_sets(evidence.shadow_members):
         expected = expected_among(evidence, mode, sets)
         for k, number in targets:
             yield SimulatedConfidence(evidence.shadow_loss[k], expected[number], evidence.shadow_members[k])
+
+
+def scored_targets(
+    evidence: Evidence, mode: Mode, score: Callable[[SimulatedConfidence], FloatArray]
+) -> Iterator[tuple[FloatArray, BoolArray]]:
+    """Scores and members, [N] each, of every simulated target; a few are scored side by side."""
+    targets = simulated_confidence(evidence, mode)
+    while some := list(islice(targets, _SIDE_BY_SIDE)):
+        yield from zip(side_by_side(score, some, records=evidence.records), (one.members for one in some), strict=True)
 
 
 Statistic = Callable[[float], FloatArray]
@@ -139,7 +134,7 @@ def best_share(
     which numbers are clearly worse; only the others are compared on all records.
 
     Args:
-        evidence: the pool to simulate targets from; the target's own losses are not used.
+        evidence: the pool to simulate targets from.
         statistic_of: from a simulated target's losses and expected log-confidences, [N] each, to a function
             number -> scores [N].
         mode: of the expected log-confidences.

@@ -27,27 +27,21 @@ class Usual(NamedTuple):
 
     Args:
         shift: from the mean margin of out-models to that of in-models; 0 offline.
-        variances: of a side, by its name: one variance for all records.
-        priors: of a side: the prior of a record's own variance; None if no record has two models there.
+        sides: by the name of a side: one variance for all records, and the prior of a record's own variance (None if no
+            record has two models there).
     """
 
     shift: float
-    variances: dict[str, float]
-    priors: dict[str, VariancePrior | None]
+    sides: dict[str, tuple[float, VariancePrior | None]]
 
 
 def usual_of(evidence: Evidence, references: NDArray[np.intp], *, mode: Mode) -> Usual:
-    """The numbers that all records of a pool share, without a copy of the pool.
+    """The numbers that all records of a pool share, without a copy of the pool; the target's losses are not looked at.
 
     Args:
-        evidence: the pool; the target's losses are not looked at.
+        evidence: the pool.
         references: [R, 1] rows of the pool, the same for all records, or [R, N] record by record.
         mode: ``"online"`` or ``"offline"``.
-
-    Example:
-        >>> evidence = Evidence(target_loss=[0.1], shadow_loss=[[0.2], [1.0]], shadow_members=[[True], [False]])
-        >>> usual_of(evidence, np.array([[0], [1]]), mode="online").priors
-        {'outside': None, 'inside': None}
     """
     columns = slice(None) if references.shape[1] == 1 else np.arange(evidence.records)
     members = evidence.shadow_members[references[:, 0] if references.shape[1] == 1 else references, columns]
@@ -96,7 +90,11 @@ def record_features(evidence: Evidence, *, mode: Mode, usual: Usual | None = Non
     }
     densities = []
     for name, side in _filled_sides(known, members, usual.shift).items():
-        pooled, (freedom, own) = np.asarray(usual.variances[name]), _own(side, usual.priors[name])
+        variance, prior = usual.sides[name]
+        pooled = np.asarray(variance)
+        # degrees of freedom and variance of each record, [N] each, shrunk towards the usual variance
+        freedom, own = (np.full(len(margin), np.inf), np.ones(len(margin))) if prior is None else prior.updated(side)
+        own = np.maximum(own, _SMALLEST_VARIANCE)
         scale = np.sqrt(own * (1 + 1 / side.models))
         found[name] = side.mean
         found[f"from_{name}"] = (margin - side.mean) / np.sqrt(pooled)
@@ -125,9 +123,14 @@ def _usual(known: dict[str, Moments], members: BoolArray) -> Usual:
     if "inside" in known:
         both = members.any(axis=0) & ~members.all(axis=0)
         shift = float((known["inside"].mean - known["outside"].mean)[both].mean())
-    sides = _filled_sides(known, members, shift)
-    priors = {name: fit_variance_prior(side) if (side.models > 1).any() else None for name, side in sides.items()}
-    return Usual(shift, {name: _pooled(side) for name, side in sides.items()}, priors)
+    found: dict[str, tuple[float, VariancePrior | None]] = {}
+    for name, side in _filled_sides(known, members, shift).items():
+        freedom = float((side.models - 1).sum())
+        if freedom:
+            found[name] = max(float(side.squares.sum() / freedom), _SMALLEST_VARIANCE), fit_variance_prior(side)
+        else:  # each record has a single model, which has no spread
+            found[name] = 1.0, None
+    return Usual(shift, found)
 
 
 def _known_sides(evidence: Evidence, mode: Mode) -> dict[str, Moments]:
@@ -154,26 +157,8 @@ def _filled_sides(known: dict[str, Moments], members: BoolArray, shift: float) -
 
 def _filled(side: Moments, known: BoolArray, mean: FloatArray) -> Moments:
     """The moments, with one model of the expected mean [N] for each record that has none."""
-    if known.all():
-        return side
-    return Moments(
-        np.where(known, side.models, 1.0), np.where(known, side.mean, mean), np.where(known, side.squares, 0.0)
-    )
-
-
-def _pooled(side: Moments) -> float:
-    """One variance for all records; 1 if each has a single model, which has no spread."""
-    freedom = float((side.models - 1).sum())
-    variance = side.squares.sum() / freedom if freedom else 1.0
-    return max(float(variance), _SMALLEST_VARIANCE)
-
-
-def _own(side: Moments, prior: VariancePrior | None) -> tuple[FloatArray, FloatArray]:
-    """Degrees of freedom and variance of each record, [N] each, shrunk towards the usual variance."""
-    if prior is None:
-        return np.full(len(side.mean), np.inf), np.ones(len(side.mean))
-    freedom, variance = prior.updated(side)
-    return freedom, np.maximum(variance, _SMALLEST_VARIANCE)
+    parts = ((side.models, np.ones(len(mean))), (side.mean, mean), (side.squares, np.zeros(len(mean))))
+    return side if known.all() else Moments(*(np.where(known, own, other) for own, other in parts))
 
 
 def _log_density(value: FloatArray, mean: FloatArray, variance: FloatArray) -> FloatArray:

@@ -5,15 +5,16 @@ from __future__ import annotations
 import itertools
 import operator
 import warnings
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import logit
+from sklearn.linear_model import LogisticRegression
 
 from glasshouse.attacks.stacking.learners import Learner, Predictor
-from glasshouse.attacks.stacking.simple import log_losses
 from glasshouse.compute import is_worth_spreading, spread
 from glasshouse.core.arrays import BoolArray, FloatArray
 from glasshouse.core.randomness import seed_for, some_of
@@ -145,28 +146,29 @@ def cross_fit(
         seconds = sum(work.seconds(part) for part in parts) if is_worth_spreading() else 0.0
         if is_worth_spreading(seconds):
             found = {}
-            held_out = _empty(learners, members)
+            held_out = {name: np.empty(members.shape) for name in learners}  # log-odds [T, N]
             longest = sorted(parts, key=work.seconds, reverse=True)  # first: at the end no worker waits for a long one
             for at, (predictor, judged) in spread(_fitted_and_judged, (work,), longest, seconds=seconds):
                 part = longest[at]
                 found[part] = predictor
-                held_out[part.name][np.ix_(work.held_out(part), np.flatnonzero(folds == part.fold))] = judged
+                held_out[part.name][np.ix_(groups == part.group, folds == part.fold)] = judged
                 if done is not None:
                     done(1)
         else:
             found = dict(zip(parts, in_threads(fit, parts, jobs=jobs), strict=True))
-            held_out = _empty(learners, members)  # large: not before the rows of fits are gone
+            # large: not before the rows of fits are gone
+            held_out = {name: np.empty(members.shape) for name in learners}
             in_threads(lambda target: judge(target, held_out), range(len(groups)), jobs=jobs)
     loss = {}
     for size in range(1, len(learners) + 1):
         for some in itertools.combinations(learners, size):
-            odds = map(_mean, *(held_out[name] for name in some))
+            odds = (np.mean(rows_of, axis=0) for rows_of in zip(*(held_out[name] for name in some), strict=True))
             loss[mean_of(some)] = float(log_losses(odds, members).mean())
     best = min(loss, key=loss.__getitem__)
     kept, *others = (held_out[name] for name in best.split(_AND))
     if others:
         for row, rest in zip(kept, zip(*others, strict=True), strict=True):
-            row[:] = _mean(row, *rest)  # in place: they are as large as the losses
+            row[:] = np.mean([row, *rest], axis=0)  # in place: they are as large as the losses
     return CrossFit(
         predictors={
             name: tuple(tuple(found[_Part(fold, group, name)] for group in each) for fold in range(count))
@@ -203,10 +205,6 @@ class _Fits:
         """[R] positions of the records to learn from."""
         return np.flatnonzero(self.folds != part.fold if self.folds.max() > 0 else self.folds == part.fold)
 
-    def held_out(self, part: _Part) -> NDArray[np.intp]:
-        """[G] targets that it is not learned from, and judges."""
-        return np.flatnonzero(self.groups == part.group)
-
     def seconds(self, part: _Part) -> float:
         """How long a fit should take on one core; only the order of magnitude is known."""
         learner, features = self.learners[part.name], self.rows(0, np.arange(1)).shape[1]
@@ -215,12 +213,20 @@ class _Fits:
 
 
 def _fitted(work: _Fits, part: _Part) -> Predictor:
-    """What a learner makes of its part, on one core, so that its result does not depend on the number of cores."""
+    """What a learner makes of its part, on one core, so that its result does not depend on the number of cores.
+
+    It learns from pairs of a simulated target and a record: from all of them, or from as many as it needs.
+    """
     learner, apart = work.learners[part.name], seed_for(work.seed, part.group, part.fold)
-    targets, chosen = _drawn(np.flatnonzero(work.groups != part.group), work.records(part), learner, apart)
-    given = _gathered(work.rows, targets, chosen, dtype=learner.dtype)
+    targets, records = np.flatnonzero(work.groups != part.group), work.records(part)
+    pairs = some_of(len(targets) * len(records), learner.examples, apart, "examples")
+    at, record = np.divmod(pairs, max(len(records), 1))
+    targets, records = targets[at], records[record]  # [R] each, sorted by target
+    asked, starts = np.unique(targets, return_index=True)
+    parts = zip(asked.tolist(), np.split(records, starts[1:]), strict=True)
+    given = np.concatenate([work.rows(target, some) for target, some in parts], dtype=learner.dtype)
     with thread_counts().limit(limits=1, user_api="blas"):
-        return learner.fit(given, work.members[targets, chosen], seed=apart)
+        return learner.fit(given, work.members[targets, records], seed=apart)
 
 
 def _fitted_and_judged(work: _Fits, part: _Part) -> tuple[Predictor, FloatArray]:
@@ -229,7 +235,7 @@ def _fitted_and_judged(work: _Fits, part: _Part) -> tuple[Predictor, FloatArray]
     with thread_counts().limit(limits=1, user_api="blas"):
         odds = [
             np.concatenate([predictor.log_odds(work.rows(target, some)) for some in _in_blocks(records)])
-            for target in work.held_out(part).tolist()
+            for target in np.flatnonzero(work.groups == part.group).tolist()
         ]
     return predictor, np.stack(odds)
 
@@ -239,46 +245,133 @@ def _in_blocks(records: NDArray[np.intp]) -> list[NDArray[np.intp]]:
     return np.split(records, range(_BLOCK, len(records), _BLOCK))
 
 
-def _empty(learners: Iterable[str], members: BoolArray) -> dict[str, FloatArray]:
-    """Log-odds [T, N] of each learner, to be filled."""
-    return {name: np.empty(members.shape) for name in learners}
-
-
 def mean_of(learners: Iterable[str]) -> str:
-    """The name of the mean of several learners.
-
-    Example:
-        >>> mean_of(["linear", "boosted"])
-        'linear + boosted'
-    """
+    """The name of the mean of several learners."""
     return _AND.join(learners)
 
 
-def _mean(*rows: FloatArray) -> FloatArray:
-    return np.asarray(np.mean(rows, axis=0))
-
-
 def count_fits(groups: NDArray[np.intp], folds: NDArray[np.intp], learners: Sequence[str]) -> int:
-    """How many fits a `cross_fit` does.
-
-    Example:
-        >>> count_fits(np.array([0, 0, 1, 1]), np.zeros(50, dtype=int), ["linear", "boosted"])
-        4
-    """
+    """How many fits a `cross_fit` does."""
     return len(np.unique(groups)) * (int(folds.max()) + 1) * len(learners)
 
 
-def _gathered(rows: Rows, targets: NDArray[np.intp], records: NDArray[np.intp], *, dtype: type | None) -> FloatArray:
-    """Features [R, F] of pairs of a simulated target and a record, [R] each, sorted by target."""
-    asked, starts = np.unique(targets, return_index=True)
-    parts = zip(asked.tolist(), np.split(records, starts[1:]), strict=True)
-    return np.concatenate([rows(target, some) for target, some in parts], dtype=dtype)
+_MOST = 100_000  # scores: two numbers are known well from these, and the regression makes eight copies
+_LOOSE = 1e6  # almost no penalty: two numbers from thousands of answers need none
+_CLEARLY = 5.0  # standard errors
+_RATES = np.array([0.001, 0.003, 0.01, 0.03])
+_SUREST = 700.0  # scores of log-odds beyond this mean the same, and a loss of 1e300 would be the whole fit
 
 
-def _drawn(
-    targets: NDArray[np.intp], records: NDArray[np.intp], learner: Learner, seed: int
-) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Pairs of a simulated target and a record to learn from, [R] each: all, or as many as the learner needs."""
-    chosen = some_of(len(targets) * len(records), learner.examples, seed, "examples")
-    at, record = np.divmod(chosen, max(len(records), 1))
-    return targets[at], records[record]
+@dataclass(frozen=True, kw_only=True)
+class Calibrated:
+    """A straight line from scores to log-odds of membership (Platt scaling): the order of scores does not change.
+
+    Args:
+        slope: at least 0.
+        offset: the log-odds of a score of 0.
+
+    Example:
+        >>> scores = np.random.default_rng(0).normal(size=(1, 10_000))
+        >>> members = np.random.default_rng(1).random((1, 10_000)) < 1 / (1 + np.exp(-2 * scores - 1))
+        >>> line = Calibrated.to(scores, members)
+        >>> round(line.slope, 1), round(line.offset, 1)
+        (2.0, 1.0)
+    """
+
+    slope: float
+    offset: float
+
+    @classmethod
+    def to(cls, scores: FloatArray, members: BoolArray) -> Self:
+        """Fitted to the scores [T, N] of simulated targets, whose members [T, N] are known; to a part of very many."""
+        some = some_of(scores.size, _MOST, 0, "line")
+        given = _within(scores.reshape(-1)[some])
+        fitted = LogisticRegression(C=_LOOSE, max_iter=1000).fit(given[:, None], members.reshape(-1)[some])
+        return cls(slope=max(float(fitted.coef_[0, 0]), 0.0), offset=float(fitted.intercept_[0]))
+
+    def log_odds(self, scores: FloatArray) -> FloatArray:
+        """Log-odds for scores, of any shape."""
+        return np.asarray(self.slope * _within(scores) + self.offset)
+
+
+def _within(scores: FloatArray) -> FloatArray:
+    return np.clip(scores, -_SUREST, _SUREST)
+
+
+def log_losses(odds: Iterable[FloatArray], members: BoolArray) -> FloatArray:
+    """Log loss of each simulated target, [T], from its log-odds and members, [T, N] each, one target at a time."""
+    pairs = zip(odds, members, strict=True)
+    return np.array([float(np.logaddexp(0, np.where(who, -one, one)).mean()) for one, who in pairs])
+
+
+def clearly_finds(odds: FloatArray, members: BoolArray) -> bool:
+    """Whether log-odds [T, N] of simulated targets with members [T, N] are far better than the share of members alone.
+
+    Example:
+        >>> members = np.array([[True, False], [False, True], [True, False]])
+        >>> odds = np.where(members, [2.0, 2.1], [-2.0, -2.2])
+        >>> clearly_finds(odds, members), clearly_finds(0 * odds, members)
+        (True, False)
+    """
+    share = members.mean(axis=1, keepdims=True)
+    blind = log_losses(np.broadcast_to(logit(np.clip(share, 1e-9, 1 - 1e-9)), members.shape), members)
+    return bool(_gain(blind, log_losses(odds, members)) > _CLEARLY)
+
+
+def part_of_simple(learned: FloatArray, simple: FloatArray, members: BoolArray) -> float:
+    """Which part a simple attack should have in the log-odds: none, half, or all.
+
+    Learned log-odds must have a smaller log loss than the simple attack, by more than a standard error over simulated
+    targets; so must the mean of both. Log loss is about all records. Audits are about the few that are surely members:
+    so, of those that are better, the one that finds most members at low false-positive rates is taken, and none if the
+    simple attack finds more there by a standard error.
+
+    A simple attack that is not far better than a coin has no part: its scores are not to be trusted either. Log-odds
+    and members are those of held-out simulated targets, [T, N] each.
+
+    Example:
+        >>> random = np.random.default_rng(0)
+        >>> margins = random.normal(size=(4, 500))
+        >>> members = random.random((4, 500)) < 1 / (1 + np.exp(-2 * margins))
+        >>> part_of_simple(margins * 0, 2 * margins, members)
+        1.0
+        >>> part_of_simple(2 * margins, margins + random.normal(size=(4, 500)), members)
+        0.0
+    """
+    plain = log_losses(simple, members)
+    if _gain(np.full(len(plain), np.log(2)), plain) <= _CLEARLY:
+        return 0.0
+    usual, found = power_at_low_rates(simple, members), {}
+    for part in (0.0, 0.5):
+        if _gain(plain, log_losses(_mixed(learned, simple, part), members)) > 1:
+            found[part] = power_at_low_rates(_mixed(learned, simple, part), members)
+    if not found:
+        return 1.0
+    best = max(found, key=lambda part: float(found[part].mean()))
+    return 1.0 if _gain(found[best], usual) < -1 else best
+
+
+def _mixed(learned: FloatArray, simple: FloatArray, part: float) -> Iterator[FloatArray]:
+    """Log-odds [N] of one simulated target after another: all of them together are as large as the evidence."""
+    return ((1 - part) * one + part * other for one, other in zip(learned, simple, strict=True))
+
+
+def power_at_low_rates(odds: Iterable[FloatArray], members: BoolArray) -> FloatArray:
+    """Mean share of members that are found at false-positive rates of 0.1, 0.3, 1 and 3 %, [T], by log-odds [T, N]."""
+    return np.array([_power(one, who) for one, who in zip(odds, members, strict=True)])
+
+
+def _power(odds: FloatArray, members: BoolArray) -> float:
+    others, own = np.sort(odds[~members]), np.sort(odds[members])
+    if not len(others) or not len(own):
+        return 0.0
+    allowed = (len(others) * _RATES).astype(np.intp)  # how many others may lie above the threshold
+    above = len(own) - np.searchsorted(own, others[len(others) - 1 - allowed], side="right")
+    return float(np.mean(above / len(own)))
+
+
+def _gain(before: FloatArray, after: FloatArray) -> float:
+    """By how many standard errors the figures [T] became smaller."""
+    gain = before - after
+    error = gain.std(ddof=1) / np.sqrt(len(gain))
+    return float(gain.mean() / error) if error else float(np.sign(gain.mean()) * np.inf if gain.any() else 0.0)

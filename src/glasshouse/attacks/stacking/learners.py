@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol, Self
 
@@ -61,6 +61,12 @@ _CLOSE = 1e-9  # a step that lowers the mean log loss by less is the last one
 _LEAST = 1e-8
 _BOOSTED_RATE = 1e-8  # seconds for one tree, row and feature on one core
 _LINEAR_RATE = 1e-9  # seconds for one row and pair of slopes, over all steps
+
+
+def _in_blocks(judged: Callable[[FloatArray], FloatArray], rows: FloatArray) -> FloatArray:
+    """Log-odds [R] of rows [R, F], some of them at a time."""
+    blocks = [judged(rows[block]) for block in gen_batches(len(rows), _BLOCK)]
+    return np.concatenate(blocks) if blocks else np.empty(0)
 
 
 class Predictor(Protocol):
@@ -167,13 +173,13 @@ class _Trees:
     guide: Predictor | None = None
 
     def log_odds(self, rows: FloatArray) -> FloatArray:
-        found = np.empty(len(rows))
         with thread_counts().limit(limits=1, user_api="openmp"):
-            for block in gen_batches(len(rows), _BLOCK):  # scikit-learn makes a copy in double precision
-                some = rows[block] if self.guide is None else _guided(rows[block], self.guide)
-                odds = [one.decision_function(some) for one in self.fitted]
-                found[block] = np.mean(np.clip(odds, -_SUREST, _SUREST), axis=0)
-        return found
+            return _in_blocks(self._judged, rows)  # scikit-learn makes a copy in double precision
+
+    def _judged(self, rows: FloatArray) -> FloatArray:
+        some = rows if self.guide is None else _guided(rows, self.guide)
+        odds = [one.decision_function(some) for one in self.fitted]
+        return np.asarray(np.mean(np.clip(odds, -_SUREST, _SUREST), axis=0))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -250,10 +256,7 @@ class _Line:
     constant: float
 
     def log_odds(self, rows: FloatArray) -> FloatArray:
-        found = np.empty(len(rows))
-        for block in gen_batches(len(rows), _BLOCK):
-            found[block] = _squared(self.scale.apply(rows[block])) @ self.slope + self.constant
-        return found
+        return _in_blocks(lambda some: _squared(self.scale.apply(some)) @ self.slope + self.constant, rows)
 
 
 def _squared(scaled: FloatArray) -> FloatArray:
@@ -336,11 +339,11 @@ class _Networks:
     values: Parameters
 
     def log_odds(self, rows: FloatArray) -> FloatArray:
-        found = np.empty(len(rows))
         # one thread: several may add up in another order, and the last bits would depend on the number of cores
         with thread_counts().limit(limits=1, user_api="blas"):
-            for block in gen_batches(len(rows), _BLOCK):
-                x = self.scale.apply(rows[block]).astype(np.float32)
-                odds = forward(self.values.weights, self.values.biases, x, silu)  # [networks, rows, 1]
-                found[block] = odds[:, :, 0].mean(axis=0, dtype=np.float64)
-        return found
+            return _in_blocks(self._judged, rows)
+
+    def _judged(self, rows: FloatArray) -> FloatArray:
+        x = self.scale.apply(rows).astype(np.float32)
+        odds = forward(self.values.weights, self.values.biases, x, silu)  # [networks, rows, 1]
+        return np.asarray(odds[:, :, 0].mean(axis=0, dtype=np.float64))

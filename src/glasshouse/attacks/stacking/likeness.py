@@ -5,7 +5,8 @@ A target that answers like none of them is called *unlike*. Its *unlikeness* is 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import itertools
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -63,7 +64,9 @@ class Likeness:
         Rows are looked at one after another, so that they need not all be in memory.
         """
         moments, shown, pooled = [], [], []
-        for number, (row, part) in enumerate(_weighted(answers, weights)):
+        each = itertools.repeat(None) if weights is None else weights
+        for number, (row, given) in enumerate(zip(answers, each, strict=weights is not None)):
+            part = np.ones(len(row)) if given is None else given
             moments.append(_moments(row, part))
             shown.append(_shown(row, part))
             some = some_of(len(row), _MOST, 0, "answers", number)
@@ -103,14 +106,7 @@ class Likeness:
 
 
 def unlike_warning(attack: str, unlikeness: float) -> str:
-    """What a reader must know about the scores of an unlike target; empty if the target is like the simulated ones.
-
-    Example:
-        >>> unlike_warning("stacked", 1.2)
-        ''
-        >>> unlike_warning("stacked", 23.4).split(":")[0]
-        'stacked'
-    """
+    """What a reader must know about the scores of an unlike target; empty if it is like the simulated ones."""
     if unlikeness <= LARGEST_UNLIKENESS:
         return ""
     return (
@@ -137,14 +133,6 @@ def steadied(odds: FloatArray, *simple: FloatArray) -> FloatArray:
 
 def _normal(values: FloatArray) -> FloatArray:
     return np.asarray(ndtri((rankdata(values) - 0.5) / len(values)))
-
-
-def _weighted(
-    answers: Iterable[FloatArray], weights: Iterable[FloatArray] | None
-) -> Iterator[tuple[FloatArray, FloatArray]]:
-    if weights is None:
-        return ((row, np.ones(len(row))) for row in answers)
-    return zip(answers, weights, strict=True)
 
 
 def _moments(answers: FloatArray, weights: FloatArray) -> tuple[float, float]:

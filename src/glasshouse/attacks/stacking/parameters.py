@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass, field
-from typing import ClassVar, Protocol
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from glasshouse.attacks.shared.prior import check_prior, learned_posterior, with_prior
-from glasshouse.attacks.shared.regression import record_folds
 from glasshouse.attacks.stacking.learners import Boosted, Learner, Linear
 from glasshouse.core.arrays import BoolArray, FloatArray
 from glasshouse.core.errors import InputError
@@ -64,7 +63,7 @@ def plan_targets(members: BoolArray, *, targets: int, seed: int, enough: int | N
     for k in order.tolist():
         if sum(map(len, sets.values())) >= targets:
             break
-        for each in [k, *_complement(members, k)]:
+        for each in [k, *np.flatnonzero((members == ~members[k]).all(axis=1))[:1].tolist()]:  # and its complement
             if each not in rows:
                 rows[each] = reference_rows(members, each)
                 key = rows[each].tobytes() if rows[each].shape[1] == 1 else bytes([each % 256, each // 256])
@@ -82,20 +81,6 @@ def plan_targets(members: BoolArray, *, targets: int, seed: int, enough: int | N
         groups=np.array([group[k] for k in chosen.tolist()]),
         panels=tuple(alike[:_GROUPS]) or (np.arange(count)[:, None],),
     )
-
-
-def _complement(members: BoolArray, k: int) -> list[int]:
-    """The partner that `reference_rows` leaves out with k."""
-    partners: list[int] = np.flatnonzero((members == ~members[k]).all(axis=1))[:1].tolist()
-    return partners
-
-
-class _Fit(Protocol):
-    """What an attack learned."""
-
-    @property
-    def parameters(self) -> tuple[object, ...]:
-        """The parameters of the attack that affect the learning."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -122,7 +107,7 @@ class StackedParameters:
     linear: Linear = field(default_factory=Linear)
     seed: int = 0
     jobs: int = field(default=-1, repr=False, compare=False)  # changes the time, not the result
-    fit_: _Fit | None = field(default=None, repr=False, compare=False)
+    fit_: Any = field(default=None, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         check_prior(self.prior)
@@ -152,11 +137,6 @@ class StackedParameters:
                 f"shadow_members: {int(np.count_nonzero(lost))} records have no out-model among the references of some "
                 f"simulated target. Train more shadow models, use a smaller share (fraction), or mode online."
             )
-
-    def _fold_of(self, records: int) -> NDArray[np.intp]:
-        """The fold of each record, [N]; only one fold online. Offline a single record is refused: it has no others."""
-        folds = 1 if self.mode == "online" else min(self.folds, max(records, 2))
-        return record_folds(records, folds=folds, seed=self.seed)
 
     def _scores(self, odds: FloatArray, share: float) -> FloatArray:
         """Posteriors [N] for this prior, from log-odds [N] that were learned with this share of members."""

@@ -13,10 +13,9 @@ from scipy.special import expit
 
 from glasshouse.attacks import QueryCount
 from glasshouse.attacks.registry import register
-from glasshouse.attacks.regressed import mean_margins
-from glasshouse.attacks.shared.in_out_moments import simulated_means
+from glasshouse.attacks.regressed import Example, SidesFit, fit_sides, mean_margins, record_folds
+from glasshouse.attacks.shared.in_out_moments import side_moments, simulated_moments, wanted_sides
 from glasshouse.attacks.shared.prior import check_prior, prior_log_odds
-from glasshouse.attacks.shared.regression import Example, SidesFit, fit_sides, record_folds
 from glasshouse.core.arrays import BoolArray, FloatArray
 from glasshouse.core.errors import InputError
 from glasshouse.core.numerics import loss_to_margin
@@ -69,18 +68,14 @@ class GRegressed(GraphAttack):
 
     def tuned(self, scene: Scene) -> Self:
         """The same attack with its sixteen numbers learned from this pool; it does not look at the target."""
-        if self.fit_ is not None:
-            return self
-        nodes = int(scene.data.num_nodes)
-        folds = record_folds(nodes, folds=1 if self.mode == "online" else min(self.folds, nodes), seed=self.seed)
-        return dataclasses.replace(self, fit_=fit_sides(self._examples(scene), folds))
+        return dataclasses.replace(self, fit_=self._fit(scene))
 
     def score(self, scene: Scene) -> FloatArray:
         """Posteriors, [nodes]."""
         asked = _asked(scene)
-        signals = np.concatenate([mean_margins(evidence, self.mode) for evidence in asked], axis=1)
+        signals = np.concatenate([mean_margins(side_moments(evidence, self.mode)) for evidence in asked], axis=1)
         margins = np.stack([loss_to_margin(evidence.target_loss) for evidence in asked], axis=1)
-        return self._posteriors(scene, signals, margins)
+        return self._posteriors(self._fit(scene), signals, margins)[scene.nodes]
 
     def simulated_scores(self, scene: Scene) -> Iterator[tuple[FloatArray, BoolArray]]:
         """Posteriors and members, [nodes] each, of each simulated target, by the numbers that also judge the target.
@@ -88,24 +83,26 @@ class GRegressed(GraphAttack):
         These numbers were fitted to the simulated target too. But sixteen numbers from many thousands of answers
         cannot remember a model.
         """
-        known = self.tuned(scene)
-        for signals, margins, members in self._examples(scene):
-            yield known._posteriors(scene, signals, margins), members[scene.nodes]
+        fit = self._fit(scene)
+        for signals, margins, members in self._examples(_asked(scene)):
+            yield self._posteriors(fit, signals, margins)[scene.nodes], members[scene.nodes]
 
-    def _examples(self, scene: Scene) -> Iterator[Example]:
+    def _fit(self, scene: Scene) -> SidesFit:
+        asked = _asked(scene)
+        folds = record_folds(asked[0].records, mode=self.mode, folds=self.folds, seed=self.seed)
+        return self.fit_ or fit_sides(self._examples(asked), folds)
+
+    def _examples(self, asked: tuple[Evidence, ...]) -> Iterator[Example]:
         """Of each simulated target: mean margins of its references for every node [n, 4 or 2], its own [n, 2]."""
-        sides = [False] if self.mode == "offline" else [True, False]
-        for targets in zip(*(simulated_means(one, sides) for one in _asked(scene)), strict=True):
-            signals = np.concatenate([target.means for target in targets], axis=1)
-            margins = np.stack([target.margins for target in targets], axis=1)
+        sides = wanted_sides(self.mode)
+        for targets in zip(*(simulated_moments(one, sides, spread=False) for one in asked), strict=True):
+            signals = np.concatenate([mean_margins(target.sides) for target in targets], axis=1)
+            margins = np.stack([target.statistic for target in targets], axis=1)
             yield Example(signals, margins, targets[0].members)
 
-    def _posteriors(self, scene: Scene, signals: FloatArray, margins: FloatArray) -> FloatArray:
-        """Of the audited nodes, from signals and margins of all nodes."""
-        fit = self.tuned(scene).fit_
-        assert fit is not None  # noqa: S101 (for the type checker: tuning fits)
+    def _posteriors(self, fit: SidesFit, signals: FloatArray, margins: FloatArray) -> FloatArray:
         ratio = fit.log_ratio(signals, margins)
-        return np.asarray(expit(ratio + prior_log_odds(self.prior, len(ratio))))[scene.nodes]
+        return np.asarray(expit(ratio + prior_log_odds(self.prior, len(ratio))))
 
     def queries(self, scene: Scene) -> QueryCount:
         """The target and the references twice about each audited node; all other answers are used for the fit."""

@@ -14,6 +14,7 @@ import numpy as np
 from scipy.special import expit
 
 from glasshouse.attacks import Judgement, QueryCount, register
+from glasshouse.attacks.regressed import record_folds
 from glasshouse.attacks.shared.prior import with_prior
 from glasshouse.attacks.stacking.learners import Boosted, Learner, Linear, Network
 from glasshouse.attacks.stacking.likeness import unlike_warning
@@ -108,6 +109,7 @@ class GStacked(StackedParameters, GraphAttack):
         """The same attack with its posterior learned from the scene's pool; it does not look at the target."""
         if self.fit_ is not None:
             return self
+        nodes = int(scene.data.num_nodes)
         with scene.keeping():
             pool = ask_pool(
                 scene,
@@ -126,7 +128,7 @@ class GStacked(StackedParameters, GraphAttack):
                 samples=self.samples[1:],
                 learners=self._learners,
                 early={"linear": self.linear, "network": self.early},
-                folds=self._fold_of(int(scene.data.num_nodes))[pool.at],
+                folds=record_folds(nodes, mode=self.mode, folds=self.folds, seed=self.seed)[pool.at],
                 seed=self.seed,
                 jobs=self.jobs,
             )
