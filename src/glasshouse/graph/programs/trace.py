@@ -6,7 +6,7 @@ The calls are then divided into steps: message passing, and operations on rows b
 from __future__ import annotations
 
 import operator
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -19,7 +19,7 @@ from glasshouse.graph.programs.program import MessageStep, NoProgram, Program, R
 
 _ABOUT = ("size", "dim", "numel", "new_zeros", "new_ones")  # methods that ask about a tensor or make one like it
 _ABOUT_FUNCTIONS = (torch.zeros_like, torch.ones_like)
-_ABOUT_ATTRIBUTES = ("shape", "dtype", "device", "ndim")
+ABOUT_ATTRIBUTES = ("shape", "dtype", "device", "ndim")
 _IDENTITIES = (nn.Identity, nn.Dropout, nn.Dropout1d, nn.Dropout2d, nn.AlphaDropout, nn.FeatureAlphaDropout)
 _DROPOUTS = (nn.functional.dropout, nn.functional.alpha_dropout, nn.functional.feature_alpha_dropout)
 _IN_PLACE = (operator.iadd, operator.isub, operator.imul, operator.itruediv)
@@ -120,7 +120,7 @@ class _Partition:
     def _describes(self, node: fx.Node) -> bool:
         """``x.shape``, ``x.shape[0]``, ``x.size()[0]`` or ``x.dtype``."""
         if node.target is getattr:
-            return node.args[1] in _ABOUT_ATTRIBUTES
+            return node.args[1] in ABOUT_ATTRIBUTES
         if node.target is not operator.getitem or not isinstance(node.args[0], fx.Node):
             return False
         return node.args[0].target == "size" or (node.args[0].target is getattr and node.args[0].args[1] == "shape")
@@ -325,6 +325,40 @@ def traced(model: nn.Module, *, takes_data: bool = False, keywords: Mapping[str,
     return Program(steps=steps, output=output, signature=_signature(steps, output, root))
 
 
+class _Called(nn.Module):
+    """A module of single rows with one argument, whatever others it may take."""
+
+    def __init__(self, module: nn.Module) -> None:
+        super().__init__()
+        self.module = module
+
+    def forward(self, rows: Tensor) -> Any:
+        """What it makes of the rows."""
+        return self.module(rows)
+
+
+def traced_rows(module: nn.Module) -> RowStep | None:
+    """A module of single rows, such as GIN's perceptron, as operations named within it; None if it cannot be traced.
+
+    Example:
+        >>> step = traced_rows(nn.Sequential(nn.Linear(2, 2), nn.ReLU()))
+        >>> [node.target for node in step.graph.nodes]
+        ['rows', '0', '1', 'output']
+    """
+    root = _Called(module)
+    try:
+        graph = _Tracer(frozenset()).trace(root)
+        _follow_changes_in_place(graph, root)
+        graph.eliminate_dead_code(lambda node: node.op in ("placeholder", "output"))
+    except Exception:
+        return None
+    changes = any(works_in_place(node, root) for node in graph.nodes)
+    for node in graph.nodes:
+        if node.op in ("call_module", "get_attr"):
+            node.target = str(node.target).removeprefix("module").removeprefix(".")
+    return RowStep(name="rows", inputs=("rows",), graph=graph, changes_inputs=changes)
+
+
 def _where(error: Exception, root: Asked, whole: frozenset[str]) -> str | None:
     """The innermost module of the user's in whose forward pass the tracer failed, if it can be one call."""
     paths = {module: path for path, module in root.named_modules() if path not in ("", "model")}
@@ -337,7 +371,7 @@ def _where(error: Exception, root: Asked, whole: frozenset[str]) -> str | None:
     return None if found in whole else found
 
 
-def _follow_changes_in_place(graph: fx.Graph, root: Asked) -> None:
+def _follow_changes_in_place(graph: fx.Graph, root: nn.Module) -> None:
     """Let calls after ``h.relu_()`` read its result instead of ``h``; the calls before it are not affected."""
     seen: set[fx.Node] = set()
     for node in graph.nodes:
@@ -389,21 +423,39 @@ def _signature(steps: Sequence[Step], output: str, root: nn.Module) -> tuple[obj
         nodes = [(node.op, _name(node), str(node.args), str(node.kwargs)) for node in step.graph.nodes]
         calls.append((step.name, step.inputs, tuple(nodes)))
         used |= {str(node.target) for node in step.graph.nodes if node.op == "call_module"}
-    settings = tuple(
-        (path, name, type(part).__qualname__, _settings(part))
-        for path in sorted(used)
-        for name, part in root.get_submodule(path).named_modules()
-    )
-    return (tuple(calls), settings)
+    return (tuple(calls), tuple((path, settings_of(root.get_submodule(path))) for path in sorted(used)))
 
 
-def _settings(module: nn.Module) -> tuple[object, ...]:
-    """Plain attributes of a module, such as a slope or the number of heads; training mode is not a setting."""
-    plain = (bool, int, float, str, type(None))
-    return tuple(
-        (name, value)
-        for name, value in sorted(vars(module).items())
-        if name != "training"
-        and not name.startswith("_")
-        and (isinstance(value, plain) or (isinstance(value, tuple) and all(isinstance(one, plain) for one in value)))
-    )
+def same_settings(models: Sequence[nn.Module]) -> bool:
+    """Whether models have the same parts with the same settings.
+
+    Example:
+        >>> same_settings([nn.Dropout(0.5), nn.Dropout(0.5)]), same_settings([nn.Dropout(0.5), nn.Dropout(0.6)])
+        (True, False)
+    """
+    return len({settings_of(model) for model in models}) <= 1
+
+
+def settings_of(model: nn.Module) -> Hashable:
+    """The parts of a model by their paths, with their types and settings; weights are not among them.
+
+    Example:
+        >>> settings_of(nn.Linear(2, 3)) == settings_of(nn.Linear(2, 3))
+        True
+    """
+    return tuple((path, _setting(type(part)), _attributes(part)) for path, part in model.named_modules())
+
+
+def _attributes(part: nn.Module) -> Hashable:
+    return tuple(sorted((name, _setting(value)) for name, value in vars(part).items() if not name.startswith("_")))
+
+
+def _setting(value: Any) -> str:
+    """Numbers, words and containers of them as they are; of anything else, its name or type."""
+    if isinstance(value, list | tuple | set):
+        return f"{type(value).__name__}({', '.join(map(_setting, value))})"
+    if isinstance(value, dict):
+        return repr({str(name): _setting(one) for name, one in value.items()})
+    if isinstance(value, bool | int | float | str | None):
+        return repr(value)
+    return str(getattr(value, "__qualname__", type(value)))

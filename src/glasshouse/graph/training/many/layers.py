@@ -6,7 +6,7 @@ that are sparse and constant, and the sum over neighbours then runs over the nar
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import torch
@@ -15,10 +15,9 @@ from torch_geometric.nn.conv.gcn_conv import gcn_norm
 from torch_geometric.utils import add_self_loops, remove_self_loops, scatter, softmax
 
 from glasshouse.graph.layers.layer_type import LAYER_TYPES
-from glasshouse.graph.training.many.graph import BatchedGraph, SparseMatrix, side_by_side
-from glasshouse.graph.training.many.rows import Deferred, Weights, batched_perceptron, biased, has_rows
-
-Layer = Callable[[Mapping[str, SparseMatrix | Tensor], Weights], Tensor]  # values of nodes, weights -> [K, m, out]
+from glasshouse.graph.programs.rows import Weights, weights_of
+from glasshouse.graph.training.many.graph import BatchedGraph, Deferred, SparseMatrix, side_by_side
+from glasshouse.graph.training.many.rows import BatchedRows, biased, rows_of
 
 
 def layer_obstacle(layer: nn.Module) -> str | None:
@@ -35,17 +34,22 @@ def layer_obstacle(layer: nn.Module) -> str | None:
     if kind is None:
         return f"the layer {name} cannot be trained in one batch"
     known = kind.can_train(layer) and layer.flow == "source_to_target"
-    if not known or not all(has_rows(getattr(layer, part)) for part in kind.modules):
+    if not known or not all(rows_of(getattr(layer, part)) for part in kind.modules):
         return f"the layer {name} is used with options that cannot be trained in one batch"
     return None
 
 
-def batched_layer(layer: nn.Module, graph: BatchedGraph, **edge_values: Tensor) -> Layer:
-    """The layer for all models of a batch; what is constant in training is computed once and kept with the graph.
+def batched_layer(
+    layer: nn.Module, graph: BatchedGraph, weights: Weights, **edge_values: Tensor
+) -> Callable[..., Tensor]:
+    """The layer for all models of a batch: from its values of nodes, by the names of its arguments, to [K, m, out].
+
+    What is constant in training is computed once and kept with the graph.
 
     Args:
         layer: of one model.
         graph: the models' graphs.
+        weights: of the layer, by name, each [K, ...].
         **edge_values: arguments with one number per edge, [E].
 
     Example:
@@ -53,25 +57,19 @@ def batched_layer(layer: nn.Module, graph: BatchedGraph, **edge_values: Tensor) 
         >>> from glasshouse.graph.data.subgraph import InducedGraph
         >>> one = InducedGraph(torch.ones(2, 3), torch.tensor([[0], [1]]), torch.tensor([0, 1]))
         >>> graph = BatchedGraph.of([one, one])
-        >>> step = batched_layer(GCNConv(3, 5), graph)
-        >>> step({"x": graph.x}, {"lin.weight": torch.ones(2, 5, 3), "bias": torch.zeros(2, 5)}).shape
+        >>> weights = {"lin.weight": torch.ones(2, 5, 3), "bias": torch.zeros(2, 5)}
+        >>> batched_layer(GCNConv(3, 5), graph, weights)(x=graph.x).shape
         torch.Size([2, 64, 5])
     """
-    formula, operations = LAYER_TYPES[type(layer)].formula, _Training(layer, graph)
-
-    def step(values: Mapping[str, SparseMatrix | Tensor], weights: Weights) -> Tensor:
-        operations.weights = weights
-        return graph.dense(formula(operations, layer, **values, **edge_values))
-
-    return step
+    formula, operations = LAYER_TYPES[type(layer)].formula, _Training(layer, graph, weights)
+    return lambda **values: graph.dense(formula(operations, layer, **values, **edge_values))
 
 
 class _Training:
     """`glasshouse.graph.layers.layer_type.Operations` on values [K, m, width]; features may be sparse."""
 
-    def __init__(self, layer: Any, graph: BatchedGraph) -> None:
-        self.layer, self.graph = layer, graph
-        self.weights: Weights = {}
+    def __init__(self, layer: Any, graph: BatchedGraph, weights: Weights) -> None:
+        self.layer, self.graph, self.weights = layer, graph, weights
         self._modules: dict[str, Callable[..., Tensor]] = {}
 
     def found(self, name: str | None) -> Tensor | None:
@@ -108,8 +106,10 @@ class _Training:
 
     def module(self, x: Any, name: str) -> Tensor:
         if name not in self._modules:
-            self._modules[name] = batched_perceptron(getattr(self.layer, name), self.graph, name=name)
-        return self._modules[name](x, self.weights)
+            module, own = getattr(self.layer, name), weights_of(self.weights, name)
+            step: Any = rows_of(module)  # there is one, or the layer would have an obstacle
+            self._modules[name] = BatchedRows(module, own, self.graph).compiled(step)
+        return self.graph.dense(self._modules[name](x))
 
     def sum(
         self,
@@ -226,7 +226,7 @@ def _matrix(
         return SparseMatrix.of_edges(edges, values, nodes=graph.nodes)
 
     options = getattr(layer, "normalization", None) if norm == "laplacian" else (loops, fill, own, only)
-    return graph.kept(("matrix", norm, options, weight is None or id(weight)), make)
+    return graph.kept(("matrix", norm, options, weight), make)
 
 
 def _laplacian(layer: Any, graph: BatchedGraph) -> SparseMatrix:

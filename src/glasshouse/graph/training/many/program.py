@@ -14,10 +14,11 @@ from torch.func import functional_call
 
 from glasshouse.graph.layers.layer_type import LAYER_TYPES
 from glasshouse.graph.programs.program import MessageStep, Program, RowStep, Step, Value, arguments_of, filled
+from glasshouse.graph.programs.rows import Weights, weights_of
 from glasshouse.graph.programs.trace import Asked
 from glasshouse.graph.training.many.graph import BatchedGraph, DrawnBy
 from glasshouse.graph.training.many.layers import batched_layer, layer_obstacle
-from glasshouse.graph.training.many.rows import Weights, batched_rows, weights_of
+from glasshouse.graph.training.many.rows import BatchedRows
 from glasshouse.training.batches import ModuleBatch
 
 
@@ -40,7 +41,7 @@ def apart_step(
         args, kwargs, names = step.args, dict(step.kwargs), (*step.inputs, *step.edges)
     else:
         calls = [step.function(root) for root in roots]
-        own = {name: weights[name.removeprefix("model.")] for name in calls[0].state_dict()}
+        own = {name: weights[name] for name in calls[0].state_dict()}
         args, kwargs, names = (), {}, step.inputs
     per_edge = set(step.edges) if isinstance(step, MessageStep) else set(names if step.on == "edges" else ())
     random = graph.random or [None] * graph.count
@@ -134,15 +135,15 @@ class BatchedProgram:
         if alone:
             return apart_step(step, self._roots, self.graph, self._weights)
         if isinstance(step, RowStep):
-            rows = batched_rows(step, root, self.graph, self._weights)
-            return lambda values: rows([values[name] for name in step.inputs])
+            rows = BatchedRows(root, self._weights, self.graph).compiled(step)
+            return lambda values: rows(*[values[name] for name in step.inputs])
         module = root.get_submodule(step.module)
         given = {name: value.name for name, value in arguments_of(module, step).items() if name != "edge_index"}
         edges = {name: self.graph.edge_values[value] for name, value in given.items() if value in step.edges}
         nodes = {name: value for name, value in given.items() if name not in edges}
-        layer, own = batched_layer(module, self.graph, **edges), weights_of(self._weights, step.module)
+        layer = batched_layer(module, self.graph, weights_of(self._weights, step.module), **edges)
         self.together += 1
-        return lambda values: layer({name: values[value] for name, value in nodes.items()}, own)
+        return lambda values: layer(**{name: values[value] for name, value in nodes.items()})
 
 
 def call_obstacle(step: MessageStep, root: nn.Module, graph: BatchedGraph) -> str | None:
@@ -176,14 +177,9 @@ def call_obstacle(step: MessageStep, root: nn.Module, graph: BatchedGraph) -> st
 
 
 def _all_names(batch: ModuleBatch) -> Weights:
-    """Parameters and buffers under every name that they have; a tensor may be shared by two modules."""
+    """Parameters and buffers under every name that they have in a traced model; two modules may share a tensor."""
     tensors: dict[str, Tensor] = {**batch.parameters, **batch.buffers}
     model = batch.models[0]
-    first: dict[int, Tensor] = {}
-    pairs: Sequence[tuple[str, Tensor]] = [
-        *model.named_parameters(remove_duplicate=False),
-        *model.named_buffers(remove_duplicate=False),
-    ]
-    for name, tensor in pairs:
-        tensors[name] = first.setdefault(id(tensor), tensors.get(name, tensor))
-    return tensors
+    named = (*model.named_parameters(remove_duplicate=False), *model.named_buffers(remove_duplicate=False))
+    stacked = {tensor: tensors[name] for name, tensor in named if name in tensors}
+    return {f"model.{name}": stacked[tensor] for name, tensor in named}
