@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any, cast
 
 import numpy as np
@@ -34,13 +34,14 @@ from glasshouse.graph.models.networks import GNN, Model, model_device
 from glasshouse.graph.models.tensor_cache import remembered
 from glasshouse.graph.programs.check import checked_program
 from glasshouse.graph.programs.program import NoProgram, Program, counted_step
-from glasshouse.graph.programs.reach import ModelReach, dependence_of, reach_on_graph, reach_on_path
+from glasshouse.graph.programs.reach import Reach, reach_of, reach_on_graph
 from glasshouse.graph.programs.trace import Asked, traced
 from glasshouse.query.vote_step import ShareFinder
 from glasshouse.training.batches import say_once
 
 UNKNOWN_HOPS = 2  # for a callable that states nothing and was not measured
 _PLAIN = Arguments()  # x and edge_index
+BothWays = Callable[[], bool]  # whether the edges of a graph all go both ways; found once, when it matters
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -128,11 +129,11 @@ def notes_on(profile: ModelProfile, *, stated: object) -> tuple[str, ...]:
 
 def measured_reach(
     ask: Callable[[Data], Tensor], data: Data, *, both_ways: bool, expected: int, on_graph: bool
-) -> tuple[ModelReach, bool]:
-    """The reach of a model on a long path of the graph's own rows, and on the graph itself.
+) -> Reach:
+    """The reach of a model on made-up graphs of the graph's own rows, and on the graph itself.
 
-    Also whether its answers depend on edges that lead away from a node or its senders, as through out-degrees. If they
-    do and not all edges go both ways, it counts as a model that looks at the whole graph.
+    If its answers depend on edges that lead away from a node or its senders, as through out-degrees, and not all edges
+    go both ways, it counts as a model that looks at the whole graph.
 
     Args:
         ask: the model, from a graph to logits [n, classes].
@@ -145,45 +146,27 @@ def measured_reach(
         >>> from torch_geometric.nn import SGConv
         >>> layer, data = SGConv(3, 2, K=4), Data(x=torch.randn(9, 3), edge_index=torch.tensor([[0, 1], [1, 0]]))
         >>> ask = lambda data: layer(data.x, data.edge_index).detach()
-        >>> measured_reach(ask, data, both_ways=True, expected=1, on_graph=True)
-        (ModelReach(hops=4, everywhere=False), False)
+        >>> measured_reach(ask, data, both_ways=True, expected=1, on_graph=True).hops
+        4
     """
     values = edge_values(data)
-    found, leaving = [], False
-    for place in _typical_edges(values):
 
-        def along(features: Tensor, edges: Tensor, place: int = place) -> Tensor:
-            count = edges.shape[1]
-            same = {name: value[place].expand(count, *value.shape[1:]) for name, value in values.items()}
-            return ask(Data(x=features, edge_index=edges, **same))
+    def along(x: Tensor, edges: Tensor, values: dict[str, Tensor]) -> Tensor:
+        return ask(Data(x=x, edge_index=edges, **values))
 
-        found.append(reach_on_path(along, data.x, both_ways=both_ways, expected=expected))
-        if not found[-1].everywhere:
-            depends = dependence_of(along, data.x)
-            leaving = leaving or depends.leaving
-            found.append(ModelReach(0, depends.everywhere or (depends.leaving and not both_ways)))
-    reach = ModelReach(max(one.hops for one in found), any(one.everywhere for one in found))
+    reach = reach_of(along, data.x, values, both_ways=both_ways, expected=expected)
+    if reach.leaving and not both_ways:
+        return replace(reach, everywhere=True)
     if not on_graph or reach.everywhere:
-        return reach, leaving
+        return reach
     pairs = _pair_numbers(data.edge_index, len(data.x))
 
-    def within(features: Tensor, edges: Tensor) -> Tensor:  # the probe takes out all edges of a pair, or none
-        kept = torch.isin(pairs, _pair_numbers(edges, len(data.x)))
-        return ask(Data(x=features, edge_index=edges, **{name: value[kept] for name, value in values.items()}))
+    def within(x: Tensor, edges: Tensor) -> Tensor:  # the probe takes out all edges of a pair, or none
+        kept = torch.isin(pairs, _pair_numbers(edges, len(x)))
+        return along(x, edges, {name: value[kept] for name, value in values.items()})
 
-    return reach_on_graph(within, data.x, data.edge_index, hops=reach.hops), leaving
-
-
-def _typical_edges(values: dict[str, Tensor]) -> list[int]:
-    """Edges whose values a made-up path gets: the one with the largest, and one at random; a 0 would hide a path.
-
-    All edges of a path get the same values, so that they do not depend on the order of nodes and edges.
-    """
-    sizes = [value.double().abs().flatten(1).sum(1) if value.ndim > 1 else value.abs() for value in values.values()]
-    if not sizes or not len(sizes[0]):
-        return [0]
-    drawn = torch.randint(len(sizes[0]), (1,), generator=torch.Generator().manual_seed(0))
-    return [int(sizes[0].argmax()), int(drawn)]
+    found = reach_on_graph(within, data.x, data.edge_index, hops=reach.hops)
+    return replace(reach, hops=found.hops, everywhere=found.everywhere)
 
 
 def _pair_numbers(edge_index: Tensor, count: int) -> Tensor:
@@ -227,12 +210,12 @@ class Profiled:
         """Without what is quick to make again."""
         return Profiled, (self.model, self.profile)
 
-    def _fits(self, held: HeldValues, edges: _Edges, *, measured: bool) -> bool:
+    def _fits(self, held: HeldValues, ways: BothWays, *, measured: bool) -> bool:
         """Whether it was profiled on a graph whose edges have such values, and go both ways if that matters."""
         profile = self.profile
         if profile.arguments.held != held or (measured and not profile.measured):
             return False
-        return profile.both_ways is None or profile.both_ways == edges.both_ways
+        return profile.both_ways is None or profile.both_ways == ways()
 
 
 AnyModel = Model | Profiled  # what a door takes
@@ -268,10 +251,10 @@ def profile_models(
         >>> model.profile.hops
         3
     """
-    held, edges = held_values(data), _Edges(data)
+    held, ways = held_values(data), _both_ways(data)
     answer = {at: one for at, one in enumerate(models) if isinstance(one, Profiled)}
     usable, known = (
-        {at for at, one in answer.items() if one._fits(held, edges, measured=measured)} for measured in (False, parts)
+        {at for at, one in answer.items() if one._fits(held, ways, measured=measured)} for measured in (False, parts)
     )
     groups: dict[object, list[int]] = {}
     raw = raw_models(models)
@@ -280,7 +263,7 @@ def profile_models(
             groups.setdefault(_shape(raw[at]), []).append(at)
     for places in groups.values():
         tried = [answer[at].profile if at in usable else None for at in places]
-        profiles = _profiles([raw[at] for at in places], tried, data, edges, parts=parts, labels=labels)
+        profiles = _profiles([raw[at] for at in places], tried, data, ways, parts=parts, labels=labels)
         answer.update({at: Profiled(raw[at], one) for at, one in zip(places, profiles, strict=True)})
     return [answer[at] for at in range(len(models))]
 
@@ -289,7 +272,7 @@ def _profiles(
     models: Sequence[Model],
     tried: Sequence[ModelProfile | None],
     data: Data,
-    edges: _Edges,
+    ways: BothWays,
     *,
     parts: bool,
     labels: Tensor | None,
@@ -302,16 +285,16 @@ def _profiles(
         found = [one or _tried(model, graph, classes) for model, one in zip(models, tried, strict=True)]
         if parts:
             refuse_caches(models)
-            found = _taken_apart(models, found, graph, edges)
+            found = _taken_apart(models, found, graph, ways)
             found = [
-                one if one.measured else _measured(model, one, graph, edges, first=model is models[0])
+                one if one.measured else _measured(model, one, graph, ways, first=model is models[0])
                 for model, one in zip(models, found, strict=True)
             ]
     for obstacle in dict.fromkeys(one.obstacle for one in found if one.obstacle):
         say_once(f"The model {_kind_name(models[0])} is asked as a black box: {obstacle}.")
     hops, everywhere = max(one.hops for one in found), any(one.everywhere for one in found)
-    ways = next((one.both_ways for one in found if one.both_ways is not None), None)
-    found = [replace(one, hops=hops, everywhere=everywhere, both_ways=ways) for one in found]
+    matters = next((one.both_ways for one in found if one.both_ways is not None), None)
+    found = [replace(one, hops=hops, everywhere=everywhere, both_ways=matters) for one in found]
     stated = [getattr(model, "hops", None) for model in models]
     return [replace(one, notes=notes_on(one, stated=hops)) for one, hops in zip(found, stated, strict=True)]
 
@@ -367,22 +350,17 @@ def evaluation_mode(models: Sequence[AnyModel]) -> Iterator[None]:
             model.train()
 
 
-class _Edges:
-    """Whether the edges of a graph all go both ways; found once, when it matters."""
+def _both_ways(data: Data) -> BothWays:
+    edges, nodes = data.edge_index, len(data.x)
 
-    def __init__(self, data: Data) -> None:
-        self.data = data
+    def find() -> bool:
+        return not edges.numel() or bool(is_undirected(edges, num_nodes=nodes))
 
-    @cached_property
-    def both_ways(self) -> bool:
-        edges, nodes = self.data.edge_index, len(self.data.x)
-        if not edges.numel():
-            return True
-        return remembered(edges, ("both ways", nodes), lambda: bool(is_undirected(edges, num_nodes=nodes)))
+    return cache(lambda: remembered(edges, ("both ways", nodes), find))
 
 
 def _taken_apart(
-    models: Sequence[Model], found: Sequence[ModelProfile], data: Data, edges: _Edges
+    models: Sequence[Model], found: Sequence[ModelProfile], data: Data, ways: BothWays
 ) -> list[ModelProfile]:
     """The profile of models of one shape with their programs, or with the reason why there is none.
 
@@ -399,7 +377,7 @@ def _taken_apart(
         hops = max(program.hops, _stated_attribute(model))
         if not program.both_ways:
             answers.append(replace(profile, hops=hops, program=program, measured=True))
-        elif edges.both_ways:
+        elif ways():
             answers.append(replace(profile, hops=hops, program=program, both_ways=True, measured=True))
         else:
             answers.append(replace(profile, hops=hops, everywhere=True, both_ways=False, measured=True))
@@ -429,7 +407,7 @@ def _stated_attribute(model: Model) -> int:
     return attribute if isinstance(attribute, int) else 0
 
 
-def _measured(model: Model, profile: ModelProfile, data: Data, ways: _Edges, *, first: bool) -> ModelProfile:
+def _measured(model: Model, profile: ModelProfile, data: Data, ways: BothWays, *, first: bool) -> ModelProfile:
     """The profile with the reach; the first model of a group is also asked about the graph itself."""
 
     def ask(graph: Data) -> Tensor:
@@ -443,8 +421,8 @@ def _measured(model: Model, profile: ModelProfile, data: Data, ways: _Edges, *, 
                 f'setting="transductive" if it was trained on this graph and knows no other.'
             ) from error
 
-    reach, leaving = measured_reach(ask, data, both_ways=ways.both_ways, expected=_stated(model), on_graph=first)
-    hops, both_ways = max(reach.hops, _stated_attribute(model)), ways.both_ways if leaving else None
+    reach = measured_reach(ask, data, both_ways=ways(), expected=_stated(model), on_graph=first)
+    hops, both_ways = max(reach.hops, _stated_attribute(model)), ways() if reach.leaving else None
     return replace(profile, hops=hops, everywhere=reach.everywhere, both_ways=both_ways, measured=True)
 
 

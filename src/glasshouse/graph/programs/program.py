@@ -95,6 +95,10 @@ class MessageStep:
     by_degree: bool = True
     both_ways: bool = False
 
+    def arguments(self, values: Mapping[str, Any]) -> tuple[Any, dict[str, Any]]:
+        """What the layer is called with, from all values by name."""
+        return filled(self.args, values), filled(dict(self.kwargs), values)
+
 
 @dataclass(frozen=True, kw_only=True)
 class RowStep:
@@ -113,6 +117,11 @@ class RowStep:
     graph: fx.Graph
     on: Literal["nodes", "edges"] = "nodes"
     changes_inputs: bool = False
+
+    def arguments(self, values: Mapping[str, Any]) -> tuple[Any, dict[str, Any]]:
+        """What the operations are called with, from all values by name; copies if they would change."""
+        inputs = [values[name] for name in self.inputs]
+        return [one.clone() if self.changes_inputs else one for one in inputs], {}
 
     def function(self, root: nn.Module) -> fx.GraphModule:
         """The operations with the modules of one traced model; a call takes and gives tensors [rows, width]."""
@@ -202,11 +211,8 @@ class Program:
         """
         found: dict[str, Any] = dict(values)
         for step, call in self.calls(root):
-            if isinstance(step, MessageStep):
-                found[step.name] = call(*filled(step.args, found), **filled(dict(step.kwargs), found))
-            else:
-                inputs = [found[name] for name in step.inputs]
-                found[step.name] = call(*[one.clone() if step.changes_inputs else one for one in inputs])
+            args, kwargs = step.arguments(found)
+            found[step.name] = call(*args, **kwargs)
         return found
 
     def calls(self, root: nn.Module) -> Iterator[tuple[Step, Callable[..., Any]]]:

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from torch.func import functional_call
 
 from glasshouse.graph.layers.layer_type import LAYER_TYPES
-from glasshouse.graph.programs.program import MessageStep, Program, RowStep, Step, Value, arguments_of, filled
+from glasshouse.graph.programs.program import MessageStep, Program, RowStep, Step, Value, arguments_of
 from glasshouse.graph.programs.rows import Weights, weights_of
 from glasshouse.graph.programs.trace import Asked
 from glasshouse.graph.training.many.graph import BatchedGraph, DrawnBy
@@ -37,36 +37,30 @@ def apart_step(
     """
     if isinstance(step, MessageStep):
         calls: list[nn.Module] = [root.get_submodule(step.module) for root in roots]
-        own = weights_of(weights, step.module)
-        args, kwargs, names = step.args, dict(step.kwargs), (*step.inputs, *step.edges)
+        own, names, edges = weights_of(weights, step.module), (*step.inputs, *step.edges), step.edges
     else:
-        calls = [step.function(root) for root in roots]
-        own = {name: weights[name] for name in calls[0].state_dict()}
-        args, kwargs, names = (), {}, step.inputs
-    per_edge = set(step.edges) if isinstance(step, MessageStep) else set(names if step.on == "edges" else ())
+        calls, names = [step.function(root) for root in roots], step.inputs
+        own, edges = {name: weights[name] for name in calls[0].state_dict()}, names if step.on == "edges" else ()
     random = graph.random or [None] * graph.count
 
     def run(values: Mapping[str, Any]) -> Tensor:
-        given = {name: _own(values[name], graph, per_edge=name in per_edge) for name in names}
+        given = {name: _own(values[name], graph, per_edge=name in edges) for name in names}
         # in one go: a slice per model would give each weight K gradients as large as all of them
         mine = {name: tensor.unbind(0) for name, tensor in own.items()}
         results = []
         for k, (call, one) in enumerate(zip(calls, graph.own, strict=True)):
-            at_hand = {**{name: parts[k] for name, parts in given.items()}, "edge_index": one.edge_index}
-            if isinstance(step, MessageStep):
-                called: Any = filled(args, at_hand)
-            else:
-                called = tuple(at_hand[name].clone() if step.changes_inputs else at_hand[name] for name in names)
+            args, kwargs = step.arguments({**_of(given, k), "edge_index": one.edge_index})
             with DrawnBy(random[k]):
-                result = functional_call(
-                    call, {name: parts[k] for name, parts in mine.items()}, called, filled(kwargs, at_hand)
-                )
-            results.append(result)
+                results.append(functional_call(call, _of(mine, k), tuple(args), kwargs))
         if isinstance(step, MessageStep) or step.on == "nodes":
             return torch.stack([_padded(result, graph.size) for result in results])
         return torch.cat(results)
 
     return run
+
+
+def _of(parts: Mapping[str, Sequence[Tensor]], k: int) -> dict[str, Tensor]:
+    return {name: part[k] for name, part in parts.items()}
 
 
 def _own(value: Any, graph: BatchedGraph, *, per_edge: bool) -> list[Tensor]:
