@@ -33,7 +33,7 @@ from glasshouse.graph.models.edge_values import HeldValues, edge_values, held_va
 from glasshouse.graph.models.networks import GNN, Model, model_device
 from glasshouse.graph.models.tensor_cache import remembered
 from glasshouse.graph.programs.check import checked_program
-from glasshouse.graph.programs.program import NoProgram, Program, counted_step
+from glasshouse.graph.programs.program import NoProgram, Program
 from glasshouse.graph.programs.reach import Reach, reach_of, reach_on_graph
 from glasshouse.graph.programs.trace import Asked, traced
 from glasshouse.query.vote_step import ShareFinder
@@ -78,17 +78,8 @@ class ModelProfile:
     notes: tuple[str, ...] = ()
 
 
-def notes_on(profile: ModelProfile, *, stated: object) -> tuple[str, ...]:
-    """What a reader of the report should know about how a model is asked.
-
-    Args:
-        profile: of the model.
-        stated: its attribute ``hops``, if it has one.
-
-    Example:
-        >>> notes_on(ModelProfile(hops=3), stated=2)
-        ('The model says hops = 2, but its answers change up to 3 steps away; 3 is used.',)
-    """
+def _notes(profile: ModelProfile, stated: int | None) -> tuple[str, ...]:
+    """What a reader of the report should know about how a model is asked, whose attribute ``hops`` is ``stated``."""
     notes = []
     if profile.everywhere and profile.both_ways is False:
         notes.append(
@@ -107,7 +98,7 @@ def notes_on(profile: ModelProfile, *, stated: object) -> tuple[str, ...]:
             f"The model is asked as a black box, which is exact but slow: {profile.obstacle}. A module of layers and "
             f"operations on single nodes would be taken apart."
         )
-    if not profile.everywhere and isinstance(stated, int) and stated < profile.hops:
+    if not profile.everywhere and stated is not None and stated < profile.hops:
         notes.append(
             f"The model says hops = {stated}, but its answers change up to {profile.hops} steps away; "
             f"{profile.hops} is used."
@@ -204,7 +195,9 @@ class Profiled:
             given = Arguments(takes_data=True, held=held)
             arguments = given if arguments.takes_data else bind_arguments(self.model, held)
         answer = answer_of(self.model, data, arguments)
-        return _log(answer) if self.profile.probabilities else answer
+        if not self.profile.probabilities:
+            return answer
+        return answer.clamp(min=torch.finfo(answer.dtype).eps).log()  # an exact 0 counts as the epsilon of its type
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Without what is quick to make again."""
@@ -291,12 +284,13 @@ def _profiles(
                 for model, one in zip(models, found, strict=True)
             ]
     for obstacle in dict.fromkeys(one.obstacle for one in found if one.obstacle):
-        say_once(f"The model {_kind_name(models[0])} is asked as a black box: {obstacle}.")
+        say_once(
+            f"The model {getattr(models[0], '__name__', type(models[0]).__name__)} is asked as a black box: {obstacle}."
+        )
     hops, everywhere = max(one.hops for one in found), any(one.everywhere for one in found)
     matters = next((one.both_ways for one in found if one.both_ways is not None), None)
     found = [replace(one, hops=hops, everywhere=everywhere, both_ways=matters) for one in found]
-    stated = [getattr(model, "hops", None) for model in models]
-    return [replace(one, notes=notes_on(one, stated=hops)) for one, hops in zip(found, stated, strict=True)]
+    return [replace(one, notes=_notes(one, _stated(model))) for model, one in zip(models, found, strict=True)]
 
 
 def refuse_caches(models: Sequence[Model]) -> None:
@@ -374,13 +368,10 @@ def _taken_apart(
         except NoProgram as reason:
             answers.append(replace(profile, obstacle=str(reason)))
             continue
-        hops = max(program.hops, _stated_attribute(model))
-        if not program.both_ways:
-            answers.append(replace(profile, hops=hops, program=program, measured=True))
-        elif ways():
-            answers.append(replace(profile, hops=hops, program=program, both_ways=True, measured=True))
-        else:
-            answers.append(replace(profile, hops=hops, everywhere=True, both_ways=False, measured=True))
+        profile = replace(profile, hops=max(program.hops, _stated(model) or 0), measured=True)
+        if program.both_ways:
+            profile = replace(profile, both_ways=ways(), everywhere=not ways())
+        answers.append(profile if profile.everywhere else replace(profile, program=program))
     if any(one.program is None for one in answers):  # models of one shape are asked in one way
         why = next(one.obstacle for one in answers if one.program is None)
         answers = [replace(one, program=None, obstacle=why, measured=one.everywhere) for one in answers]
@@ -393,18 +384,8 @@ def _program(model: Model, profile: ModelProfile, data: Data, known: dict[tuple[
     root = Profiled(model, profile).root
     program = traced(root)
     if program.signature not in known:
-        known[program.signature] = checked_program(program, root, data, counted=counted_step)
+        known[program.signature] = checked_program(program, root, data)
     return known[program.signature]
-
-
-def _kind_name(model: Model) -> str:
-    return str(getattr(model, "__name__", type(model).__name__))
-
-
-def _stated_attribute(model: Model) -> int:
-    """A user may know about paths that a trace or the trained weights do not show."""
-    attribute = getattr(model, "hops", 0)
-    return attribute if isinstance(attribute, int) else 0
 
 
 def _measured(model: Model, profile: ModelProfile, data: Data, ways: BothWays, *, first: bool) -> ModelProfile:
@@ -421,8 +402,8 @@ def _measured(model: Model, profile: ModelProfile, data: Data, ways: BothWays, *
                 f'setting="transductive" if it was trained on this graph and knows no other.'
             ) from error
 
-    reach = measured_reach(ask, data, both_ways=ways(), expected=_stated(model), on_graph=first)
-    hops, both_ways = max(reach.hops, _stated_attribute(model)), ways() if reach.leaving else None
+    reach = measured_reach(ask, data, both_ways=ways(), expected=_expected(model), on_graph=first)
+    hops, both_ways = max(reach.hops, _stated(model) or 0), ways() if reach.leaving else None
     return replace(profile, hops=hops, everywhere=reach.everywhere, both_ways=both_ways, measured=True)
 
 
@@ -433,7 +414,7 @@ def _tried(model: Model, data: Data, classes: int | None) -> ModelProfile:
     by less than what they lack.
     """
     if type(model) is GNN:  # ours: it takes x and edges, and gives logits
-        return ModelProfile(hops=_stated(model), arguments=bind_arguments(model, held_values(data)), measured=False)
+        return ModelProfile(hops=_expected(model), arguments=bind_arguments(model, held_values(data)), measured=False)
     arguments, answer = try_call(model, data, classes=classes)
     probabilities = looks_like_probabilities(answer)
     if not probabilities:
@@ -450,21 +431,20 @@ def _tried(model: Model, data: Data, classes: int | None) -> ModelProfile:
             )
     shares = not probabilities and 0 <= float(answer.min()) < float(answer.max()) <= 1
     return ModelProfile(
-        hops=_stated(model), arguments=arguments, probabilities=probabilities, shares=shares, measured=False
+        hops=_expected(model), arguments=arguments, probabilities=probabilities, shares=shares, measured=False
     )
 
 
-def _log(probabilities: Tensor) -> Tensor:
-    """Logits from probabilities; an exact 0 is taken as the machine epsilon of its type."""
-    return probabilities.clamp(min=torch.finfo(probabilities.dtype).eps).log()
-
-
-def _stated(model: Model) -> int:
-    """The reach that a model states: an attribute ``hops``, else its message-passing layers; 0 if it has neither."""
+def _stated(model: Model) -> int | None:
+    """A model's attribute ``hops``: a user may know about paths that a trace or the trained weights do not show."""
     attribute = getattr(model, "hops", None)
-    if isinstance(attribute, int):
-        return attribute
-    return counted_layers(model) if isinstance(model, nn.Module) else 0
+    return attribute if isinstance(attribute, int) else None
+
+
+def _expected(model: Model) -> int:
+    """The reach that a model states, else its message-passing layers; 0 if it has neither."""
+    stated, counted = _stated(model), counted_layers(model) if isinstance(model, nn.Module) else 0
+    return counted if stated is None else stated
 
 
 def _shape(model: Model) -> object:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -14,7 +14,16 @@ from torch_geometric.data import Data
 from glasshouse.core.errors import InputError
 from glasshouse.core.outputs import unwrapped
 from glasshouse.graph.layers.layer_type import counted_layers
-from glasshouse.graph.programs.program import INPUTS, MessageStep, NoProgram, Program, RowStep, Step, tolerance
+from glasshouse.graph.programs.program import (
+    INPUTS,
+    MessageStep,
+    NoProgram,
+    Program,
+    RowStep,
+    Step,
+    toggled_type,
+    tolerance,
+)
 from glasshouse.graph.programs.reach import reach_of
 from glasshouse.graph.programs.trace import Asked
 
@@ -41,20 +50,13 @@ def sample_graph(data: Data, *, seed: int = 0) -> Data:
 
 
 @torch.no_grad()
-def checked_program(
-    program: Program,
-    root: Asked,
-    data: Data,
-    *,
-    counted: Callable[[nn.Module, MessageStep], MessageStep | None] | None = None,
-) -> Program:
+def checked_program(program: Program, root: Asked, data: Data) -> Program:
     """A program with the reach of its layers, after it was tried on a part of the graph; `NoProgram` says what failed.
 
     Args:
         program: of a module in evaluation mode.
         root: the module that it was traced from.
         data: the graph, on the model's device.
-        counted: gives the call of a layer with its number of steps if its type is known; other layers are measured.
 
     Example:
         >>> from torch_geometric.nn import GCN, GraphNorm
@@ -84,8 +86,7 @@ def checked_program(
             _check_rows(step, call, values, root)
             steps.append(step)
         else:
-            known = counted(call, step) if counted else None
-            steps.append(_measured(step, call, values, len(graph.x), known=known))
+            steps.append(_with_reach(step, call, values, len(graph.x)))
     _check_types([values[step.name] for step in steps if isinstance(step, MessageStep)], values[program.output])
     return replace(program, steps=tuple(steps))
 
@@ -135,10 +136,8 @@ def _named(step: RowStep, root: nn.Module) -> str:
     return ", ".join(names)
 
 
-def _measured(
-    step: MessageStep, layer: Any, values: Mapping[str, Any], count: int, *, known: MessageStep | None
-) -> MessageStep:
-    """The step with its layer's reach: counted, or measured where that gives more."""
+def _with_reach(step: MessageStep, layer: Any, values: Mapping[str, Any], count: int) -> MessageStep:
+    """The step with its layer's reach: counted if its type is known, else measured."""
     inputs = [values[name] for name in step.inputs]
     name = f"{step.module.removeprefix('model.')} ({type(layer).__name__})"
     if not inputs or not all(isinstance(one, Tensor) and one.ndim == 2 and len(one) == count for one in inputs):
@@ -146,8 +145,9 @@ def _measured(
     answer = values[step.name]
     if not isinstance(answer, Tensor) or answer.ndim != 2 or len(answer) != count:
         raise NoProgram(f"its layer {name} does not answer with one row per node")
-    if known is not None:
-        return known
+    kind = toggled_type(layer, step)
+    if kind is not None:
+        return replace(step, hops=kind.steps(layer), both_ways=kind.both_ways)
     rows = torch.cat([one.detach().to(answer.dtype) for one in inputs], dim=1)
     ask, least = functools.partial(_ask, step, layer, [one.shape[1] for one in inputs]), counted_layers(layer)
     edges = {name: values[name] for name in step.edges}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import torch
@@ -259,17 +259,3 @@ def toggled_type(layer: Any, step: MessageStep) -> LayerType | None:
     if kind is None or not kind.takes(layer, given) or not all(isinstance(one, Value) for one in given.values()):
         return None
     return kind if kind.toggles(layer) else None
-
-
-def counted_step(layer: nn.Module, step: MessageStep) -> MessageStep | None:
-    """A call of a layer whose type is known, with its number of steps; None for a layer that has to be measured.
-
-    Example:
-        >>> from torch_geometric.nn import EdgeConv
-        >>> from glasshouse.graph.programs.trace import traced
-        >>> layer = EdgeConv(nn.Linear(6, 2))
-        >>> counted_step(layer, traced(layer).messages[0]) is None  # its type is not registered
-        True
-    """
-    kind = toggled_type(layer, step)
-    return None if kind is None else replace(step, hops=kind.steps(layer), both_ways=kind.both_ways)

@@ -60,7 +60,6 @@ class _Rows:
 class _Partition:
     root: nn.Module
     kinds: dict[fx.Node, str] = field(default_factory=dict)
-    same: dict[fx.Node, fx.Node] = field(default_factory=dict)  # calls that change nothing, and what they are given
     parts: list[_Rows | MessageStep] = field(default_factory=list)
     made: dict[fx.Node, _Rows] = field(default_factory=dict)  # the row step whose last value is this
 
@@ -73,33 +72,16 @@ class _Partition:
         elif node.op == "call_module" and self._passes_messages(node):
             self.kinds[node] = _NODES
             self.parts.append(self._message(node))
-        elif self._changes_nothing(node):
-            self.same[node] = self._true(node.all_input_nodes[0])
-            self.kinds[node] = self.kinds[self.same[node]]
         else:
             self._add_rows(node)
 
     def _passes_messages(self, node: fx.Node) -> bool:
-        return any(self.kinds[self._true(given)] == _INDEX for given in node.all_input_nodes)
-
-    def _true(self, node: fx.Node) -> fx.Node:
-        return self.same.get(node, node)
-
-    def _changes_nothing(self, node: fx.Node) -> bool:
-        """Dropout in evaluation, and Identity."""
-        if len(node.all_input_nodes) != 1:
-            return False
-        if node.op == "call_module":
-            module = self.root.get_submodule(str(node.target))
-            return isinstance(module, nn.Identity) or (isinstance(module, _IDENTITIES) and not module.training)
-        if node.op != "call_function" or node.target not in _DROPOUTS:
-            return False
-        return node.kwargs.get("training", node.args[2] if len(node.args) > 2 else True) is False
+        return any(self.kinds[given] == _INDEX for given in node.all_input_nodes)
 
     def _values(self, node: fx.Node) -> list[fx.Node]:
         """The values of nodes or edges that a call depends on, through constants and questions about tensors."""
         found: dict[fx.Node, None] = {}
-        for given in map(self._true, node.all_input_nodes):
+        for given in node.all_input_nodes:
             if self.inlined(given):
                 found.update(dict.fromkeys(self._values(given)))
             elif self.kinds[given] != _CONSTANT:
@@ -110,7 +92,7 @@ class _Partition:
         """Whether a call is repeated in each step that needs it: weights, constants, and sizes of tensors."""
         if node.op == "get_attr":
             return True
-        if node.op == "placeholder" or node in self.same:
+        if node.op == "placeholder":
             return False
         if self.kinds.get(node) == _CONSTANT:
             return True
@@ -138,7 +120,7 @@ class _Partition:
             return
         in_place = works_in_place(node, self.root)
         before = self.made.get(values[0]) if len(values) == 1 else None
-        if before is not None and self._users(values[0]) == {node}:
+        if before is not None and set(values[0].users) == {node}:
             before.nodes.append(node)
             del self.made[values[0]]
         else:
@@ -147,13 +129,8 @@ class _Partition:
         before.in_place |= in_place
         self.made[node] = before
 
-    def _users(self, value: fx.Node) -> set[fx.Node]:
-        """Calls that read a value, also under its other names."""
-        names = [value, *[other for other, true in self.same.items() if true is value]]
-        return {user for name in names for user in name.users if user not in self.same}
-
     def _message(self, node: fx.Node) -> MessageStep:
-        given = [self._true(one) for one in node.all_input_nodes]
+        given = node.all_input_nodes
         constant = [one for one in given if self.inlined(one)]
         if constant:
             raise NoProgram(f"it gives a layer a value that is not one per node or edge ({_name(constant[0])})")
@@ -173,7 +150,7 @@ class _Partition:
     def _template(self, given: Any) -> Any:
         """Arguments with a `Value` for each recorded value."""
         if isinstance(given, fx.Node):
-            return Value(self._true(given).name)
+            return Value(given.name)
         if isinstance(given, dict):
             return {name: self._template(part) for name, part in given.items()}
         if isinstance(given, list | tuple):
@@ -187,7 +164,6 @@ class _Partition:
         copies: dict[fx.Node, fx.Node] = {value: graph.placeholder(value.name) for value in part.inputs}
 
         def copied(node: fx.Node) -> fx.Node:
-            node = self._true(node)
             if node not in copies:
                 copies[node] = graph.node_copy(node, copied)
             return copies[node]
@@ -215,7 +191,6 @@ def steps_of(graph: fx.Graph, root: nn.Module, answer: fx.Node) -> tuple[tuple[S
     partition = _Partition(root=root)
     for node in graph.nodes:
         partition.add(node)
-    answer = partition._true(answer)
     if partition.kinds.get(answer) != _NODES:
         raise NoProgram("its answers do not depend on the nodes")
     steps = [part if isinstance(part, MessageStep) else partition.finished(part) for part in partition.parts]
@@ -308,8 +283,7 @@ def traced(model: nn.Module, *, takes_data: bool = False, keywords: Mapping[str,
         try:
             with torch.no_grad():
                 graph = _Tracer(whole).trace(root)
-            _follow_changes_in_place(graph, root)
-            graph.eliminate_dead_code(lambda node: node.op in ("placeholder", "output"))
+            _tidy(graph, root)
             inside = _own_message_passing(root, graph, whole)
         except NoProgram:
             raise
@@ -348,8 +322,7 @@ def traced_rows(module: nn.Module) -> RowStep | None:
     root = _Called(module)
     try:
         graph = _Tracer(frozenset()).trace(root)
-        _follow_changes_in_place(graph, root)
-        graph.eliminate_dead_code(lambda node: node.op in ("placeholder", "output"))
+        _tidy(graph, root)
     except Exception:
         return None
     changes = any(works_in_place(node, root) for node in graph.nodes)
@@ -371,13 +344,29 @@ def _where(error: Exception, root: Asked, whole: frozenset[str]) -> str | None:
     return None if found in whole else found
 
 
-def _follow_changes_in_place(graph: fx.Graph, root: nn.Module) -> None:
-    """Let calls after ``h.relu_()`` read its result instead of ``h``; the calls before it are not affected."""
+def _tidy(graph: fx.Graph, root: nn.Module) -> None:
+    """Leave out calls that change nothing or that nobody reads; after ``h.relu_()``, let calls read its result."""
     seen: set[fx.Node] = set()
     for node in graph.nodes:
         seen.add(node)
         if works_in_place(node, root) and node.args and isinstance(node.args[0], fx.Node):
             node.args[0].replace_all_uses_with(node, delete_user_cb=lambda user: user not in seen)
+    for node in graph.nodes:
+        if _changes_nothing(node, root):
+            node.replace_all_uses_with(node.all_input_nodes[0])
+    graph.eliminate_dead_code(lambda node: node.op in ("placeholder", "output"))
+
+
+def _changes_nothing(node: fx.Node, root: nn.Module) -> bool:
+    """Dropout in evaluation, and Identity."""
+    if len(node.all_input_nodes) != 1:
+        return False
+    if node.op == "call_module":
+        module = root.get_submodule(str(node.target))
+        return isinstance(module, nn.Identity) or (isinstance(module, _IDENTITIES) and not module.training)
+    if node.op != "call_function" or node.target not in _DROPOUTS:
+        return False
+    return node.kwargs.get("training", node.args[2] if len(node.args) > 2 else True) is False
 
 
 def _answer(graph: fx.Graph) -> fx.Node:

@@ -17,23 +17,17 @@ from glasshouse.graph.programs.program import MessageStep, Program, RowStep, Ste
 from glasshouse.graph.programs.rows import Weights, weights_of
 from glasshouse.graph.programs.trace import Asked
 from glasshouse.graph.training.many.graph import BatchedGraph, DrawnBy
-from glasshouse.graph.training.many.layers import batched_layer, layer_obstacle
-from glasshouse.graph.training.many.rows import BatchedRows
+from glasshouse.graph.training.many.layers import batched_layer
+from glasshouse.graph.training.many.rows import BatchedRows, rows_of
 from glasshouse.training.batches import ModuleBatch
 
 
-def apart_step(
+def _apart(
     step: Step, roots: Sequence[nn.Module], graph: BatchedGraph, weights: Weights
 ) -> Callable[[Mapping[str, Any]], Tensor]:
     """The step as each model's own module does it, on its own graph without the nodes that fill it up.
 
     So it may look at the whole graph, as GraphNorm does. It is exact, but saves only the time of the other steps.
-
-    Args:
-        step: a layer or row-wise operations.
-        roots: the K traced models.
-        graph: their graphs.
-        weights: of the whole model, by name, each [K, ...]; buffers are changed in place.
     """
     if isinstance(step, MessageStep):
         calls: list[nn.Module] = [root.get_submodule(step.module) for root in roots]
@@ -127,7 +121,7 @@ class BatchedProgram:
             call_obstacle(step, root, self.graph) is not None if isinstance(step, MessageStep) else step.on == "edges"
         )
         if alone:
-            return apart_step(step, self._roots, self.graph, self._weights)
+            return _apart(step, self._roots, self.graph, self._weights)
         if isinstance(step, RowStep):
             rows = BatchedRows(root, self._weights, self.graph).compiled(step)
             return lambda values: rows(*[values[name] for name in step.inputs])
@@ -158,15 +152,17 @@ def call_obstacle(step: MessageStep, root: nn.Module, graph: BatchedGraph) -> st
         >>> call_obstacle(traced(layer).messages[0], Asked(layer), BatchedGraph.of([one]))
         'the layer EdgeConv cannot be trained in one batch'
     """
-    layer = root.get_submodule(step.module)
-    obstacle = layer_obstacle(layer)
-    if obstacle:
-        return obstacle
-    given = arguments_of(layer, step)
-    plain = LAYER_TYPES[type(layer)].takes(layer, given) and all(isinstance(one, Value) for one in given.values())
+    layer: Any = root.get_submodule(step.module)
+    name, kind, given = type(layer).__name__, LAYER_TYPES.get(type(layer)), arguments_of(layer, step)
+    if kind is None:
+        return f"the layer {name} cannot be trained in one batch"
+    known = kind.can_train(layer) and layer.flow == "source_to_target"
+    if not known or not all(rows_of(getattr(layer, part)) for part in kind.modules):
+        return f"the layer {name} is used with options that cannot be trained in one batch"
+    plain = kind.takes(layer, given) and all(isinstance(one, Value) for one in given.values())
     numbers = {name for name, value in graph.edge_values.items() if value.ndim == 1}
     if not plain or not numbers.issuperset(step.edges):
-        return f"the layer {type(layer).__name__} gets values that cannot be trained in one batch"
+        return f"the layer {name} gets values that cannot be trained in one batch"
     return None
 
 
