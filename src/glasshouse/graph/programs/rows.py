@@ -34,10 +34,9 @@ _ENTRYWISE: tuple[Any, ...] = (
     *(torch.relu, torch.tanh, torch.sigmoid, torch.exp, torch.add, torch.sub, torch.mul, torch.div, torch.abs),
     *(torch.clamp, functional.relu, functional.elu, functional.leaky_relu, functional.gelu, functional.silu),
     *(functional.selu, functional.softplus, functional.relu6, functional.mish, functional.tanh, functional.sigmoid),
-)
-_ENTRYWISE_METHODS = (
-    *("relu", "relu_", "tanh", "tanh_", "sigmoid", "sigmoid_", "exp", "abs", "neg", "clamp"),
-    *("add", "add_", "sub", "mul", "mul_", "div", "float", "contiguous", "clone"),
+    *(Tensor.relu, Tensor.relu_, Tensor.tanh, Tensor.tanh_, Tensor.sigmoid, Tensor.sigmoid_, Tensor.exp, Tensor.abs),
+    *(Tensor.neg, Tensor.clamp, Tensor.add, Tensor.add_, Tensor.sub, Tensor.mul, Tensor.mul_, Tensor.div, Tensor.float),
+    *(Tensor.contiguous, Tensor.clone),
 )
 _ENTRYWISE_MODULES: tuple[type[nn.Module], ...] = (
     *(nn.ReLU, nn.ELU, nn.LeakyReLU, nn.GELU, nn.SiLU, nn.SELU, nn.CELU, nn.ReLU6, nn.Softplus, nn.Softsign, nn.Mish),
@@ -47,7 +46,7 @@ _SOFTMAX: dict[Any, Callable[[Tensor, int], Tensor]] = {
     **dict.fromkeys((functional.log_softmax, torch.log_softmax, Tensor.log_softmax, nn.LogSoftmax), torch.log_softmax),
     **dict.fromkeys((functional.softmax, torch.softmax, Tensor.softmax, nn.Softmax), torch.softmax),
 }
-_ABOUT = ("size", "dim", "numel")  # these ask about the shape of one model's value
+_ABOUT = (Tensor.size, Tensor.dim, Tensor.numel)  # these ask about the shape of one model's value
 
 
 class RowOperations:
@@ -122,7 +121,7 @@ class RowOperations:
         if kind is nn.LayerNorm or (kind is LayerNorm and module.mode == "node"):
             return self._layer_norm(module, own) if len(getattr(module, "normalized_shape", (1,))) == 1 else None
         if kind is nn.PReLU:
-            return lambda x: torch.where(self.filled(x) > 0, self.filled(x), own["weight"][:, None] * self.filled(x))
+            return lambda x: _prelu(self.filled(x), own["weight"][:, None])
         return (lambda x: module(self.filled(x))) if kind in _ENTRYWISE_MODULES else None
 
     def _softmax(self, function: Callable[[Tensor, int], Tensor], x: Any) -> Tensor:
@@ -138,32 +137,37 @@ class RowOperations:
 
         return apply
 
-    def _call(self, node: fx.Node) -> Callable[[Values], Any]:
-        """From the values before a call to its own."""
-        if node.op == "get_attr":
-            tensor = self.weights[str(node.target)]
-            return lambda _: tensor
-        if node.op == "call_module":
-            module, own = self.root.get_submodule(str(node.target)), weights_of(self.weights, str(node.target))
-            return self._of_one(node, self._module(module, own)) or self._each(node, module, own)
-        name = node.target if node.op == "call_method" else None
-        function: Any = node.target if name is None else getattr(Tensor, str(name))
+    def _function(self, function: Any, node: fx.Node) -> Callable[[Any], Any] | None:
+        """What a known function or method makes of the one value that it reads."""
         share = share_dropped(function, node.args, node.kwargs)
         if share is not None:
-            return self._of_one(node, lambda x: self.drop(x, share))  # type: ignore[return-value]
+            return lambda x: self.drop(x, share)
         axis = node.args[1] if len(node.args) > 1 else node.kwargs.get("dim")
         if function in _SOFTMAX and axis in (1, -1) and node.kwargs.get("dtype") is None:
-            return self._of_one(node, functools.partial(self._softmax, _SOFTMAX[function]))  # type: ignore[return-value]
-        if name in _ABOUT or (function is getattr and node.args[1] in ABOUT_ATTRIBUTES):
-            return lambda values: function(self.filled(values[node.args[0]])[0], *node.args[1:], **node.kwargs)  # type: ignore[index]
-        return self._each(node, function, {}, entrywise=function in _ENTRYWISE or name in _ENTRYWISE_METHODS)
+            return functools.partial(self._softmax, _SOFTMAX[function])
+        if function in _ABOUT or (function is getattr and axis in ABOUT_ATTRIBUTES):
+            return lambda x: function(self.filled(x)[0], *node.args[1:], **node.kwargs)
+        return None
 
-    @staticmethod
-    def _of_one(node: fx.Node, made: Callable[[Any], Any] | None) -> Callable[[Values], Any] | None:
-        return None if made is None else lambda values: made(values[node.all_input_nodes[0]])
+    def _call(self, node: fx.Node) -> Callable[[Values], Any]:
+        """From the values before a call to its own."""
+        path, function = str(node.target), node.target
+        own: Weights = {}
+        if node.op == "get_attr":
+            return lambda _: self.weights[path]
+        if node.op == "call_module":
+            function, own = self.root.get_submodule(path), weights_of(self.weights, path)
+            made = self._module(function, own)
+        else:
+            function = function if node.op == "call_function" else getattr(Tensor, path)
+            made = self._function(function, node)
+        if made is None:
+            return self._each(node, function, own)
+        return lambda values: made(values[node.all_input_nodes[0]])
 
-    def _each(self, node: fx.Node, function: Any, own: Weights, *, entrywise: bool = False) -> Callable[[Values], Any]:
+    def _each(self, node: fx.Node, function: Any, own: Weights) -> Callable[[Values], Any]:
         """A call for each model; one for all where nothing but numbers on the same axes are combined."""
+        entrywise = function in _ENTRYWISE
         self.direct = self.direct and entrywise
 
         def run(values: Values) -> Any:
@@ -174,6 +178,10 @@ class RowOperations:
             return _mapped(function, args, kwargs, own)
 
         return run
+
+
+def _prelu(rows: Tensor, slope: Tensor) -> Tensor:
+    return torch.where(rows > 0, rows, slope * rows)
 
 
 def _mapped(function: Any, args: Any, kwargs: Any, weights: Weights) -> Any:

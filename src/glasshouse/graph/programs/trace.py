@@ -27,14 +27,8 @@ _NODES, _EDGES, _INDEX, _CONSTANT = "nodes", "edges", "edge_index", "constant"
 _KINDS = {"x": _NODES, "edge_index": _INDEX, "edge_weight": _EDGES, "edge_attr": _EDGES}
 
 
-def works_in_place(node: fx.Node, root: nn.Module) -> bool:
-    """Whether a call changes one of its inputs, as ``x.relu_()`` or ``x += y``.
-
-    Example:
-        >>> graph = fx.Graph()
-        >>> works_in_place(graph.call_method("relu_", (graph.placeholder("x"),)), nn.Module())
-        True
-    """
+def _works_in_place(node: fx.Node, root: nn.Module) -> bool:
+    """Whether a call changes one of its inputs, as ``x.relu_()`` or ``x += y``."""
     if node.op == "call_module":
         return bool(getattr(root.get_submodule(str(node.target)), "inplace", False))
     if node.op == "call_method":
@@ -118,7 +112,7 @@ class _Partition:
         self.kinds[node] = kinds.pop() if kinds else _CONSTANT
         if self.inlined(node):
             return
-        in_place = works_in_place(node, self.root)
+        in_place = _works_in_place(node, self.root)
         before = self.made.get(values[0]) if len(values) == 1 else None
         if before is not None and set(values[0].users) == {node}:
             before.nodes.append(node)
@@ -180,14 +174,8 @@ class _Partition:
         )
 
 
-def steps_of(graph: fx.Graph, root: nn.Module, answer: fx.Node) -> tuple[tuple[Step, ...], str]:
-    """The steps of a traced graph, and the name of the value that holds the answers.
-
-    Args:
-        graph: calls, without those that nothing depends on.
-        root: the traced module.
-        answer: the value of the answers.
-    """
+def _steps_of(graph: fx.Graph, root: nn.Module, answer: fx.Node) -> tuple[tuple[Step, ...], str]:
+    """The steps of a traced graph, and the name of the value that holds the answers."""
     partition = _Partition(root=root)
     for node in graph.nodes:
         partition.add(node)
@@ -295,7 +283,7 @@ def traced(model: nn.Module, *, takes_data: bool = False, keywords: Mapping[str,
         if inside is None:
             break
         whole |= {inside}
-    steps, output = steps_of(graph, root, _answer(graph))
+    steps, output = _steps_of(graph, root, _answer(graph))
     return Program(steps=steps, output=output, signature=_signature(steps, output, root))
 
 
@@ -325,7 +313,7 @@ def traced_rows(module: nn.Module) -> RowStep | None:
         _tidy(graph, root)
     except Exception:
         return None
-    changes = any(works_in_place(node, root) for node in graph.nodes)
+    changes = any(_works_in_place(node, root) for node in graph.nodes)
     for node in graph.nodes:
         if node.op in ("call_module", "get_attr"):
             node.target = str(node.target).removeprefix("module").removeprefix(".")
@@ -349,7 +337,7 @@ def _tidy(graph: fx.Graph, root: nn.Module) -> None:
     seen: set[fx.Node] = set()
     for node in graph.nodes:
         seen.add(node)
-        if works_in_place(node, root) and node.args and isinstance(node.args[0], fx.Node):
+        if _works_in_place(node, root) and node.args and isinstance(node.args[0], fx.Node):
             node.args[0].replace_all_uses_with(node, delete_user_cb=lambda user: user not in seen)
     for node in graph.nodes:
         if _changes_nothing(node, root):
