@@ -16,6 +16,10 @@ from glasshouse.graph.programs.program import tolerance
 
 Ask = Callable[[Tensor, Tensor], Tensor]  # (x [n, features], edge_index [2, edges]) -> logits [n, classes]
 
+TWO_ANSWERS = (
+    "model: it answers the same query in two ways. Its dropout is on: write "
+    "F.dropout(x, p, training=self.training), and give the model in evaluation mode."
+)
 _TRIALS = 4
 _LONGEST = 200  # nodes of the path; a model that sees further is asked about the whole graph
 _ASIDE = 6  # nodes beside the path that no edge connects to it: five in a row, and one alone
@@ -237,10 +241,7 @@ def rounding(ask: Ask, x: Tensor, edge_index: Tensor, base: Tensor) -> float:
     largest = float(base.abs().max()) if base.numel() else 0.0
     noise = float((ask(x, edge_index) - base).abs().max()) if base.numel() else 0.0
     if noise > tolerance("steady") * largest:
-        raise InputError(
-            "model: it answers the same query in two ways. Its dropout is on: write "
-            "F.dropout(x, p, training=self.training), and give the model in evaluation mode."
-        )
+        raise InputError(TWO_ANSWERS)
     return 10 * noise + tolerance("one call", base.dtype) * largest
 
 
