@@ -30,7 +30,7 @@ def test_a_path_gets_values_of_the_graphs_own_edges_that_let_a_change_through(ho
     edges = torch.tensor([[0, 1, 1, 2], [1, 0, 2, 2]])  # one of them a self-loop
     x = torch.randn(5, 3, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
     data = Data(x=x, edge_index=edges, edge_weight=torch.tensor(weights))
-    found, _ = measured_reach(rounds(hops), data, both_ways=False, expected=1, on_graph=True)
+    found = measured_reach(rounds(hops), data, both_ways=False, expected=1, on_graph=True)
     assert (found.hops, found.everywhere) == (hops, False)
 
 

@@ -80,7 +80,10 @@ def test_models_that_look_at_the_whole_graph_have_no_program(name: str) -> None:
         (lambda a, b: MixHopConv(a, b // 4, powers=[0, 1, 2, 3]), 3, True),
     ],
 )
-def test_how_far_a_layer_sees_and_whether_degrees_count_is_measured(layer: Any, hops: int, by_degree: bool) -> None:
+def test_how_far_a_layer_sees_and_whether_degrees_count_is_measured(
+    layer: Any, hops: int, by_degree: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("glasshouse.graph.programs.program.LAYER_TYPES", {})  # else known types are counted
     with torch.no_grad():
         program = checked(Looped(layer))
     assert [(step.hops, step.by_degree) for step in program.messages] == [(hops, by_degree)] * 2

@@ -12,7 +12,7 @@ from torch_geometric.utils import degree
 
 from glasshouse.graph import toggle_losses
 from glasshouse.graph.models.profile import profile_models
-from glasshouse.graph.programs.reach import Dependence, dependence_of
+from glasshouse.graph.programs.reach import Reach, dependence_of
 from tests.graph.layers.cases import CLASSES, FEATURES, HIDDEN, made_models, messy_graph
 from tests.graph.test_zoo import rule_as_written
 
@@ -72,17 +72,17 @@ def layer_of(kind: Any, **options: Any) -> Any:
 @pytest.mark.parametrize(
     ("layer", "wanted"),
     [
-        (layer_of(GATConv), Dependence(senders=False, leaving=False, everywhere=False)),
-        (layer_of(GCNConv), Dependence(senders=True, leaving=False, everywhere=False)),
-        (layer_of(ByOutDegree), Dependence(senders=False, leaving=True, everywhere=False)),
-        (layer_of(GCNConv, flow="target_to_source"), Dependence(senders=False, leaving=True, everywhere=False)),
-        (layer_of(ChebConv, K=2, normalization=None), Dependence(senders=False, leaving=True, everywhere=True)),
-        (lambda x, edges: x - x.mean(0), Dependence(senders=False, leaving=False, everywhere=False)),
-        (lambda x, edges: x * edges.shape[1], Dependence(senders=True, leaving=True, everywhere=True)),
+        (layer_of(GATConv), Reach(senders=False, leaving=False, everywhere=False)),
+        (layer_of(GCNConv), Reach(senders=True, leaving=False, everywhere=False)),
+        (layer_of(ByOutDegree), Reach(senders=False, leaving=True, everywhere=False)),
+        (layer_of(GCNConv, flow="target_to_source"), Reach(senders=False, leaving=True, everywhere=False)),
+        (layer_of(ChebConv, K=2, normalization=None), Reach(senders=False, leaving=True, everywhere=True)),
+        (lambda x, edges: x - x.mean(0), Reach(senders=False, leaving=False, everywhere=False)),
+        (lambda x, edges: x * edges.shape[1], Reach(senders=True, leaving=True, everywhere=True)),
     ],
     ids=["GAT", "GCN", "out-degree", "against the edges", "largest degree", "mean", "number of edges"],
 )
-def test_what_a_layer_depends_on_is_found(layer: Any, wanted: Dependence) -> None:
+def test_what_a_layer_depends_on_is_found(layer: Any, wanted: Reach) -> None:
     torch.manual_seed(1)
     assert dependence_of(layer, torch.randn(20, FEATURES, dtype=torch.float64)) == wanted
 

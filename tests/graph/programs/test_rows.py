@@ -84,3 +84,18 @@ def test_all_models_at_once_are_each_model_alone(name: str, shared: bool) -> Non
 def test_settings_of_a_norm_are_used() -> None:
     norm, rows = nn.LayerNorm(WIDTH, eps=10.0), torch.randn(5, 2, WIDTH)
     torch.testing.assert_close(stacked_modules([norm, norm], rows)(rows)[:, 1], norm(rows[:, 1]))
+
+
+class Residual(nn.Module):
+    """Its input is read again after the ReLU."""
+
+    def forward(self, rows: Tensor) -> Tensor:
+        return torch.relu(rows) + rows
+
+
+@pytest.mark.parametrize("start", [nn.ReLU(), nn.ReLU(inplace=True), Residual()])
+def test_writing_into_rows_that_nobody_else_needs_gives_the_same(start: nn.Module) -> None:
+    models = [nn.Sequential(start, nn.Linear(WIDTH, 2)) for _ in range(MODELS)]
+    rows = torch.randn(9, MODELS, WIDTH)
+    function: Any = stacked_modules(models, rows[:4])
+    torch.testing.assert_close(function.overwriting(rows.clone()), function(rows))

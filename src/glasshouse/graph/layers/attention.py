@@ -7,17 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 from torch.nn.functional import leaky_relu
-from torch_geometric.nn import (
-    FAConv,
-    FiLMConv,
-    GATConv,
-    GATv2Conv,
-    GENConv,
-    GINEConv,
-    ResGatedGraphConv,
-    SuperGATConv,
-    TransformerConv,
-)
+from torch_geometric import nn as pyg
 
 from glasshouse.graph.layers.layer_type import (
     LayerType,
@@ -27,6 +17,7 @@ from glasshouse.graph.layers.layer_type import (
     adds,
     is_elementwise,
     register_layer_type,
+    with_options,
 )
 from glasshouse.graph.layers.sums import degree
 
@@ -43,7 +34,7 @@ def _heads(layer: Any) -> dict[str, Any]:
     return {"heads": layer.heads, "concat": layer.concat, "dropout": layer.dropout}
 
 
-def _gat(o: Operations, layer: GATConv, x: Any, edge_attr: Any = None) -> Any:
+def _gat(o: Operations, layer: pyg.GATConv, x: Any, edge_attr: Any = None) -> Any:
     def ends(o: Operations, x: Any) -> tuple[Any, Any, Any]:
         sent = o.linear(x, "lin")
         return o.rows(dot, sent, weights=("att_src",)), sent, o.rows(dot, sent, weights=("att_dst",))
@@ -66,7 +57,7 @@ def _gat(o: Operations, layer: GATConv, x: Any, edge_attr: Any = None) -> Any:
     return made if layer.res is None else o.add(made, o.linear(x, "res"))
 
 
-def _gatv2(o: Operations, layer: GATv2Conv, x: Any, edge_attr: Any = None) -> Any:
+def _gatv2(o: Operations, layer: pyg.GATv2Conv, x: Any, edge_attr: Any = None) -> Any:
     def ends(o: Operations, x: Any) -> tuple[Any, Any, Any]:
         shown = o.linear(x, "lin_l")
         return shown, shown, shown if layer.share_weights else o.linear(x, "lin_r")
@@ -98,7 +89,7 @@ def _with_edge(_shown: Any, sent: Tensor, _asked: Any, edge: Tensor | None) -> T
     return sent if edge is None else sent + edge
 
 
-def _transformer(o: Operations, layer: TransformerConv, x: Any, edge_attr: Any = None) -> Any:
+def _transformer(o: Operations, layer: pyg.TransformerConv, x: Any, edge_attr: Any = None) -> Any:
     def ends(o: Operations, x: Any) -> tuple[Any, Any, Any]:
         asked, shown, sent = (o.linear(x, name) for name in ("lin_query", "lin_key", "lin_value"))
         return shown, sent, asked
@@ -130,7 +121,7 @@ def _cut_sum(_shown: Any, sent: Tensor, _asked: Any, edge: Tensor) -> Tensor:
     return torch.relu(sent + edge)
 
 
-def _gine(o: Operations, layer: GINEConv, x: Any, edge_attr: Any = None) -> Any:
+def _gine(o: Operations, layer: pyg.GINEConv, x: Any, edge_attr: Any = None) -> Any:
     if edge_attr is None:
         raise NotDescribed
     sums = o.attend(
@@ -144,7 +135,7 @@ def _gine(o: Operations, layer: GINEConv, x: Any, edge_attr: Any = None) -> Any:
     return o.module(o.rows(lambda sums, x, eps: sums + (1 + eps) * x, sums, x, weights=("eps",)), "nn")
 
 
-def _supergat(o: Operations, layer: SuperGATConv, x: Any) -> Any:
+def _supergat(o: Operations, layer: pyg.SuperGATConv, x: Any) -> Any:
     def ends(o: Operations, x: Any) -> tuple[Any, Any, Any]:
         shown = o.linear(x, "lin")
         return shown, shown, shown
@@ -162,7 +153,7 @@ def _supergat(o: Operations, layer: SuperGATConv, x: Any) -> Any:
     return o.attend(x, ends, score=score if mixed else product, weights=weights, **options)
 
 
-def _fa(o: Operations, layer: FAConv, x: Any, x_0: Any) -> Any:
+def _fa(o: Operations, layer: pyg.FAConv, x: Any, x_0: Any) -> Any:
     """Both ends' root degrees divide a message: the sender's goes with its values, the receiver's is applied last."""
     loops: Any = "added" if layer.add_self_loops else "listed"
     scale = o.rows(_root, degree(o, x, loops=loops))
@@ -187,7 +178,7 @@ def _beside(scale: Tensor, x: Tensor) -> Tensor:
     return torch.cat([scale.expand(*x.shape[:2], 1), x], dim=-1)
 
 
-def _res_gated(o: Operations, layer: ResGatedGraphConv, x: Any) -> Any:
+def _res_gated(o: Operations, layer: pyg.ResGatedGraphConv, x: Any) -> Any:
     def message(shown: Tensor, sent: Tensor, asked: Tensor, _edge: Any) -> Tensor:
         return (layer.act(asked + shown) if layer.act is not None else asked + shown) * sent
 
@@ -198,7 +189,7 @@ def _res_gated(o: Operations, layer: ResGatedGraphConv, x: Any) -> Any:
     return o.add(made, o.linear(x, "lin_skip")) if layer.root_weight else made
 
 
-def _film(o: Operations, layer: FiLMConv, x: Any) -> Any:
+def _film(o: Operations, layer: pyg.FiLMConv, x: Any) -> Any:
     def modulated(rows: Tensor, film: Tensor) -> Tensor:
         shift, scale = film.chunk(2, dim=-1)
         return scale * rows + shift if layer.act is None else layer.act(scale * rows + shift)
@@ -212,7 +203,7 @@ def _film(o: Operations, layer: FiLMConv, x: Any) -> Any:
     return o.add(o.rows(modulated, o.linear(x, "lin_skip"), o.linear(x, "film_skip")), made)
 
 
-def _gen(o: Operations, layer: GENConv, x: Any) -> Any:
+def _gen(o: Operations, layer: pyg.GENConv, x: Any) -> Any:
     """A softmax of each column of the messages themselves, times a temperature."""
     heat = layer.aggr_module.t if layer.aggr == "softmax" else 0.0
     learned = isinstance(heat, Tensor)
@@ -233,21 +224,21 @@ def _gen(o: Operations, layer: GENConv, x: Any) -> Any:
     return o.module(o.add(made, o.linear(x, "lin_dst") if hasattr(layer, "lin_dst") else x), "mlp")
 
 
-def _has_sums(layer: GENConv) -> bool:
+def _has_sums(layer: pyg.GENConv) -> bool:
     plain = layer.aggr in ("add", "sum", "mean") or (layer.aggr == "softmax" and not layer.aggr_module.semi_grad)
     return plain and not hasattr(layer, "msg_norm") and not hasattr(layer, "lin_aggr_out")
 
 
-def _has_one_film(layer: FiLMConv) -> bool:
+def _has_one_film(layer: pyg.FiLMConv) -> bool:
     linear = type(layer.film_skip) is type(layer.lin_skip)
     return layer.num_relations == 1 and linear and is_elementwise(layer.act) and layer.aggr in ("add", "sum", "mean")
 
 
-def _gates_nodes(layer: ResGatedGraphConv) -> bool:
+def _gates_nodes(layer: pyg.ResGatedGraphConv) -> bool:
     return adds(layer) and layer.edge_dim is None and is_elementwise(layer.act)
 
 
-def _is_normalised(layer: FAConv) -> bool:
+def _is_normalised(layer: pyg.FAConv) -> bool:
     return adds(layer) and bool(layer.normalize)
 
 
@@ -258,31 +249,31 @@ def _known_fill(layer: Any) -> bool:
 _FEATURES = ("edge_attr",)
 for _one in (
     LayerType(
-        convolution=GATConv,
+        convolution=pyg.GATConv,
         formula=_gat,
         can_toggle=lambda c: adds(c) and c.lin is not None and (c.lin_edge is None or _known_fill(c)),
         can_train=lambda c: adds(c) and c.lin is not None and c.lin_edge is None,
         edges=_FEATURES,
     ),
     LayerType(
-        convolution=GATv2Conv,
+        convolution=pyg.GATv2Conv,
         formula=_gatv2,
         can_toggle=lambda c: adds(c) and _known_fill(c) and isinstance(c.in_channels, int),
         can_train=lambda c: adds(c) and isinstance(c.in_channels, int) and c.lin_edge is None,
         edges=_FEATURES,
     ),
     LayerType(
-        convolution=TransformerConv,
+        convolution=pyg.TransformerConv,
         formula=_transformer,
         can_toggle=lambda c: adds(c) and isinstance(c.in_channels, int),
         can_train=lambda c: adds(c) and isinstance(c.in_channels, int) and c.lin_edge is None,
         edges=_FEATURES,
     ),
-    LayerType(convolution=SuperGATConv, formula=_supergat),
-    LayerType(convolution=FAConv, formula=_fa, nodes=("x_0",), can_toggle=_is_normalised, can_train=_is_normalised),
-    LayerType(convolution=ResGatedGraphConv, formula=_res_gated, can_toggle=_gates_nodes, can_train=_gates_nodes),
-    LayerType(convolution=FiLMConv, formula=_film, can_toggle=_has_one_film, can_train=_has_one_film),
-    LayerType(convolution=GENConv, formula=_gen, modules=("mlp",), can_toggle=_has_sums, can_train=_has_sums),
-    LayerType(convolution=GINEConv, formula=_gine, edges=_FEATURES, modules=("nn",)),
+    LayerType(convolution=pyg.SuperGATConv, formula=_supergat),
+    LayerType(convolution=pyg.FAConv, formula=_fa, nodes=("x_0",), **with_options(_is_normalised)),
+    LayerType(convolution=pyg.ResGatedGraphConv, formula=_res_gated, **with_options(_gates_nodes)),
+    LayerType(convolution=pyg.FiLMConv, formula=_film, **with_options(_has_one_film)),
+    LayerType(convolution=pyg.GENConv, formula=_gen, modules=("mlp",), **with_options(_has_sums)),
+    LayerType(convolution=pyg.GINEConv, formula=_gine, edges=_FEATURES, modules=("nn",)),
 ):
     register_layer_type(_one)

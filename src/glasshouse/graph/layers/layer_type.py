@@ -220,6 +220,11 @@ class LayerType:
         return not getattr(layer, "cached", False) and not is_altered(layer) and bool(self.can_toggle(layer))
 
 
+def with_options(known: Callable[[Any], bool]) -> dict[str, Any]:
+    """Whether the formula is right for a layer's options, evaluated and in training."""
+    return {"can_toggle": known, "can_train": known}
+
+
 LAYER_TYPES: dict[type[nn.Module], LayerType] = {}
 
 

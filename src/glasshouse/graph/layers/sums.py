@@ -6,24 +6,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch_geometric.nn import (
-    APPNP,
-    ARMAConv,
-    ChebConv,
-    ClusterGCNConv,
-    GCN2Conv,
-    GCNConv,
-    GINConv,
-    GraphConv,
-    LEConv,
-    LGConv,
-    MFConv,
-    RGCNConv,
-    SAGEConv,
-    SGConv,
-    SSGConv,
-    TAGConv,
-)
+from torch_geometric import nn as pyg
 
 from glasshouse.graph.layers.layer_type import (
     LayerType,
@@ -32,6 +15,7 @@ from glasshouse.graph.layers.layer_type import (
     adds,
     is_elementwise,
     register_layer_type,
+    with_options,
 )
 
 
@@ -43,15 +27,15 @@ def _gcn_norm(layer: Any, weight: Any) -> dict[str, Any]:
     return {"norm": "symmetric", "loops": loops, "fill": 1.0 + getattr(layer, "improved", False), "weight": weight}
 
 
-def _gcn(o: Operations, layer: GCNConv, x: Any, edge_weight: Any = None) -> Any:
+def _gcn(o: Operations, layer: pyg.GCNConv, x: Any, edge_weight: Any = None) -> Any:
     return o.sum(x, linear="lin", bias="bias", **_gcn_norm(layer, edge_weight))
 
 
-def _lg(o: Operations, layer: LGConv, x: Any, edge_weight: Any = None) -> Any:
+def _lg(o: Operations, layer: pyg.LGConv, x: Any, edge_weight: Any = None) -> Any:
     return o.sum(x, **_gcn_norm(layer, edge_weight))
 
 
-def _sgc(o: Operations, layer: SGConv, x: Any, edge_weight: Any = None) -> Any:
+def _sgc(o: Operations, layer: pyg.SGConv, x: Any, edge_weight: Any = None) -> Any:
     """Averaging and the linear map commute: map first, so that the K averages have one column per class only."""
     norm = _gcn_norm(layer, edge_weight)
     for k in range(layer.K):
@@ -60,14 +44,14 @@ def _sgc(o: Operations, layer: SGConv, x: Any, edge_weight: Any = None) -> Any:
     return x
 
 
-def _ssg(o: Operations, layer: SSGConv, x: Any, edge_weight: Any = None) -> Any:
+def _ssg(o: Operations, layer: pyg.SSGConv, x: Any, edge_weight: Any = None) -> Any:
     moved = [o.linear(x, "lin", bias=False)]
     for _ in range(layer.K):
         moved.append(o.sum(moved[-1], **_gcn_norm(layer, edge_weight)))
     return o.add(*moved, factors=(layer.alpha, *[(1 - layer.alpha) / layer.K] * layer.K), bias="lin.bias")
 
 
-def _tag(o: Operations, layer: TAGConv, x: Any, edge_weight: Any = None) -> Any:
+def _tag(o: Operations, layer: pyg.TAGConv, x: Any, edge_weight: Any = None) -> Any:
     """``x W0 + A (x W1 + A (x W2 + ...)) + bias``, so that messages are as wide as the result."""
     made = o.linear(x, f"lins.{layer.K}")
     for k in reversed(range(layer.K)):
@@ -76,14 +60,14 @@ def _tag(o: Operations, layer: TAGConv, x: Any, edge_weight: Any = None) -> Any:
     return made
 
 
-def _appnp(o: Operations, layer: APPNP, x: Any, edge_weight: Any = None) -> Any:
+def _appnp(o: Operations, layer: pyg.APPNP, x: Any, edge_weight: Any = None) -> Any:
     made = x
     for _ in range(layer.K):
         made = o.add(o.sum(made, **_gcn_norm(layer, edge_weight)), x, factors=(1 - layer.alpha, layer.alpha))
     return made
 
 
-def _cheb(o: Operations, layer: ChebConv, x: Any) -> Any:
+def _cheb(o: Operations, layer: pyg.ChebConv, x: Any) -> Any:
     """Clenshaw's scheme: ``b_k = x W_k + 2 L b_(k+1) - b_(k+2)``, where L is the scaled Laplacian less I."""
     last = len(layer.lins) - 1
     made = o.linear(x, f"lins.{last}")
@@ -95,7 +79,7 @@ def _cheb(o: Operations, layer: ChebConv, x: Any) -> Any:
     return made if last else o.add(made, bias="bias")
 
 
-def _graph_conv(o: Operations, layer: GraphConv, x: Any, edge_weight: Any = None) -> Any:
+def _graph_conv(o: Operations, layer: pyg.GraphConv, x: Any, edge_weight: Any = None) -> Any:
     maps = {"linear": "lin_rel", "bias": "lin_rel.bias", "root": "lin_root", "weight": edge_weight}
     return o.max(x, **maps) if layer.aggr == "max" else o.sum(x, norm=_mean(layer), **maps)
 
@@ -108,7 +92,7 @@ def _adds_or_more(layer: Any) -> bool:
     return layer.aggr in ("add", "sum", "mean", "max")
 
 
-def _sage(o: Operations, layer: SAGEConv, x: Any) -> Any:
+def _sage(o: Operations, layer: pyg.SAGEConv, x: Any) -> Any:
     sent, root = x, "lin_r" if layer.root_weight else None
     if layer.project:  # only what senders send is mapped first
         sent = o.rows(torch.relu, o.linear(x, "lin"))
@@ -123,11 +107,11 @@ def _unit(rows: Tensor) -> Tensor:
     return torch.nn.functional.normalize(rows, p=2.0, dim=-1)
 
 
-def _gin(o: Operations, layer: GINConv, x: Any) -> Any:
+def _gin(o: Operations, layer: pyg.GINConv, x: Any) -> Any:
     return o.module_of_sum(x, "nn", own="eps")
 
 
-def _gcn2(o: Operations, layer: GCN2Conv, x: Any, x_0: Any, edge_weight: Any = None) -> Any:
+def _gcn2(o: Operations, layer: pyg.GCN2Conv, x: Any, x_0: Any, edge_weight: Any = None) -> Any:
     sums, alpha, beta = o.sum(x, **_gcn_norm(layer, edge_weight)), layer.alpha, layer.beta
     if layer.weight2 is None:
         both = o.add(sums, x_0, factors=(1 - alpha, alpha))
@@ -136,7 +120,7 @@ def _gcn2(o: Operations, layer: GCN2Conv, x: Any, x_0: Any, edge_weight: Any = N
     return o.add(*parts, factors=[share * part for share in (1 - alpha, alpha) for part in (1 - beta, beta)])
 
 
-def _arma(o: Operations, layer: ARMAConv, x: Any, edge_weight: Any = None) -> Any:
+def _arma(o: Operations, layer: pyg.ARMAConv, x: Any, edge_weight: Any = None) -> Any:
     stacks = []
     for k in range(layer.num_stacks):
         made = x
@@ -150,7 +134,7 @@ def _arma(o: Operations, layer: ARMAConv, x: Any, edge_weight: Any = None) -> An
     return o.add(*stacks, factors=[1 / layer.num_stacks] * layer.num_stacks)
 
 
-def _cluster_gcn(o: Operations, layer: ClusterGCNConv, x: Any) -> Any:
+def _cluster_gcn(o: Operations, layer: pyg.ClusterGCNConv, x: Any) -> Any:
     maps: dict[str, Any] = {"linear": "lin_out", "bias": "lin_out.bias", "root": "lin_root"}
     return o.sum(x, norm="mean", loops="added", own=1 + layer.diag_lambda, **maps)
 
@@ -160,14 +144,14 @@ def degree(o: Operations, x: Any, **how: Any) -> Any:
     return o.sum(o.rows(lambda rows: torch.ones_like(rows[..., :1]), x), **how)
 
 
-def _le(o: Operations, layer: LEConv, x: Any, edge_weight: Any = None) -> Any:
+def _le(o: Operations, layer: pyg.LEConv, x: Any, edge_weight: Any = None) -> Any:
     """The sum of ``w (a_j - b_i)`` is that of ``w a_j`` less the weights' sum times ``b_i``."""
     sums, weights = o.sum(o.linear(x, "lin1"), weight=edge_weight), degree(o, x, weight=edge_weight)
     parts = (sums, weights, o.linear(x, "lin2"), o.linear(x, "lin3"))
     return o.rows(lambda sums, weights, less, own: sums - weights * less + own, *parts)
 
 
-def _mf(o: Operations, layer: MFConv, x: Any) -> Any:
+def _mf(o: Operations, layer: pyg.MFConv, x: Any) -> Any:
     sums, count = o.sum(x), degree(o, x)
     made = [o.add(o.linear(sums, f"lins_l.{k}"), o.linear(x, f"lins_r.{k}")) for k in range(layer.max_degree + 1)]
     return o.rows(_chosen, count, *made)
@@ -181,7 +165,7 @@ def _chosen(count: Tensor, *made: Tensor) -> Tensor:
     return found
 
 
-def _rgcn(o: Operations, layer: RGCNConv, x: Any, edge_type: Any = None) -> Any:
+def _rgcn(o: Operations, layer: pyg.RGCNConv, x: Any, edge_type: Any = None) -> Any:
     if edge_type is None:
         raise NotDescribed
     own = [] if layer.root is None else [o.linear(x, "root")]
@@ -194,58 +178,49 @@ def _takes_steps(layer: Any) -> bool:
     return adds(layer) and layer.K > 0
 
 
-def _has_full_weights(layer: RGCNConv) -> bool:
+def _has_full_weights(layer: pyg.RGCNConv) -> bool:
     return layer.aggr in ("add", "sum", "mean") and layer.num_bases is None and layer.num_blocks is None
+
+
+def _adds_loops(layer: pyg.ClusterGCNConv) -> bool:
+    return adds(layer) and bool(layer.add_self_loops)
 
 
 _WEIGHT = ("edge_weight",)
 for _one in (
-    LayerType(convolution=GCNConv, formula=_gcn, edges=_WEIGHT),
-    LayerType(convolution=LGConv, formula=_lg, edges=_WEIGHT),
-    LayerType(convolution=SGConv, formula=_sgc, edges=_WEIGHT),
-    LayerType(convolution=SSGConv, formula=_ssg, edges=_WEIGHT, can_toggle=_takes_steps, can_train=_takes_steps),
-    LayerType(convolution=TAGConv, formula=_tag, edges=_WEIGHT),
+    LayerType(convolution=pyg.GCNConv, formula=_gcn, edges=_WEIGHT),
+    LayerType(convolution=pyg.LGConv, formula=_lg, edges=_WEIGHT),
+    LayerType(convolution=pyg.SGConv, formula=_sgc, edges=_WEIGHT),
+    LayerType(convolution=pyg.SSGConv, formula=_ssg, edges=_WEIGHT, **with_options(_takes_steps)),
+    LayerType(convolution=pyg.TAGConv, formula=_tag, edges=_WEIGHT),
     LayerType(
-        convolution=APPNP,
+        convolution=pyg.APPNP,
         formula=_appnp,
         edges=_WEIGHT,
         can_toggle=_takes_steps,
         can_train=lambda c: adds(c) and c.dropout == 0,
     ),
     LayerType(
-        convolution=ChebConv,
+        convolution=pyg.ChebConv,
         formula=_cheb,
         can_toggle=lambda c: adds(c) and c.normalization == "sym",
         steps=lambda c: max(len(c.lins) - 1, 1),  # one linear map per power of the Laplacian, the first for power 0
         both_ways=True,
     ),
+    LayerType(convolution=pyg.GraphConv, formula=_graph_conv, edges=_WEIGHT, **with_options(_adds_or_more)),
+    LayerType(convolution=pyg.SAGEConv, formula=_sage, **with_options(_adds_or_more)),
+    LayerType(convolution=pyg.GINConv, formula=_gin, modules=("nn",)),
+    LayerType(convolution=pyg.GCN2Conv, formula=_gcn2, nodes=("x_0",), edges=_WEIGHT),
     LayerType(
-        convolution=GraphConv, formula=_graph_conv, edges=_WEIGHT, can_toggle=_adds_or_more, can_train=_adds_or_more
-    ),
-    LayerType(convolution=SAGEConv, formula=_sage, can_toggle=_adds_or_more, can_train=_adds_or_more),
-    LayerType(convolution=GINConv, formula=_gin, modules=("nn",)),
-    LayerType(convolution=GCN2Conv, formula=_gcn2, nodes=("x_0",), edges=_WEIGHT),
-    LayerType(
-        convolution=ARMAConv,
+        convolution=pyg.ARMAConv,
         formula=_arma,
         edges=_WEIGHT,
         can_toggle=lambda c: adds(c) and is_elementwise(c.act),
         can_train=lambda c: adds(c) and is_elementwise(c.act) and c.dropout == 0,
     ),
-    LayerType(
-        convolution=ClusterGCNConv,
-        formula=_cluster_gcn,
-        can_toggle=lambda c: adds(c) and c.add_self_loops,
-        can_train=lambda c: adds(c) and c.add_self_loops,
-    ),
-    LayerType(convolution=LEConv, formula=_le, edges=_WEIGHT),
-    LayerType(convolution=MFConv, formula=_mf),
-    LayerType(
-        convolution=RGCNConv,
-        formula=_rgcn,
-        edges=("edge_type",),
-        can_toggle=_has_full_weights,
-        can_train=_has_full_weights,
-    ),
+    LayerType(convolution=pyg.ClusterGCNConv, formula=_cluster_gcn, **with_options(_adds_loops)),
+    LayerType(convolution=pyg.LEConv, formula=_le, edges=_WEIGHT),
+    LayerType(convolution=pyg.MFConv, formula=_mf),
+    LayerType(convolution=pyg.RGCNConv, formula=_rgcn, edges=("edge_type",), **with_options(_has_full_weights)),
 ):
     register_layer_type(_one)

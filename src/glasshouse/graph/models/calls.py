@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -69,10 +69,7 @@ class Arguments:
         """The named arguments for a graph."""
         values, found = edge_values(data), {}
         for parameter, name in self.bound:
-            value = values[name]
-            if EDGE_NAMES.get(parameter) == "edge_weight" and not value.is_floating_point():
-                value = value.to(data.x.dtype)  # codes of edges, used as weights
-            found[parameter] = value
+            found[parameter] = as_weights(values[name], parameter, data.x.dtype)
         return found
 
     def call(self, model: Callable[..., Any], data: Any) -> Any:
@@ -117,14 +114,33 @@ def bind_arguments(model: Any, held: HeldValues = ()) -> Arguments:
     axes = dict(held)
     bound = {name: EDGE_NAMES[name] for name in wanted if EDGE_NAMES[name] in axes}
     for name in wanted:
-        other = _OTHER[EDGE_NAMES[name]]
-        fits = other in axes and (EDGE_NAMES[name] == "edge_attr" or axes[other] == 1)
-        if name not in bound and fits and other not in bound.values():
+        other = value_for(name, axes)
+        if name not in bound and other is not None and other not in bound.values():
             bound[name] = other
     for one in rest:
         if one.default is inspect.Parameter.empty and one.name not in bound:
             raise InputError(_refusal(one.name, axes))
     return Arguments(bound=tuple(bound.items()), held=held)
+
+
+def value_for(parameter: str, axes: Mapping[str, int]) -> str | None:
+    """Which of the values of edges, each with its number of axes, a parameter gets: those that it means, or others.
+
+    Example:
+        >>> value_for("edge_attr", {"edge_weight": 1}), value_for("edge_weight", {"edge_attr": 2})
+        ('edge_weight', None)
+    """
+    meant = EDGE_NAMES[parameter]
+    other = _OTHER[meant]
+    if meant in axes:
+        return meant
+    return other if other in axes and (meant == "edge_attr" or axes[other] == 1) else None
+
+
+def as_weights(value: Tensor, parameter: str, dtype: torch.dtype) -> Tensor:
+    """Values of edges for a parameter: codes that are used as weights become numbers with fractions."""
+    is_weight = EDGE_NAMES.get(parameter) == "edge_weight" and not value.is_floating_point()
+    return value.to(dtype) if is_weight else value
 
 
 def parameters_of(model: Any) -> list[inspect.Parameter]:

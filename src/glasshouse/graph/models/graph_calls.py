@@ -13,9 +13,10 @@ from torch_geometric.data import Batch
 
 from glasshouse.core.errors import InputError, first_line
 from glasshouse.core.outputs import unwrapped
-from glasshouse.graph.models.calls import EDGE_NAMES, PLACED, declines, parameters_of
+from glasshouse.graph.models.calls import EDGE_NAMES, PLACED, as_weights, declines, parameters_of, value_for
 from glasshouse.graph.models.edge_values import EDGE_VALUES
 from glasshouse.graph.programs.program import tolerance
+from glasshouse.graph.programs.reach import TWO_ANSWERS
 
 _FIELDS = {  # what users call a parameter -> what it gets of a batch
     "batch": "batch",
@@ -144,10 +145,7 @@ def check_apart(ask: Callable[[Batch], Any], together: Any, few: Batch) -> None:
     beside = torch.as_tensor(unwrapped(together)).detach()[: few.num_graphs]
     limit = tolerance("steady") * float(alone.abs().max())
     if float((alone - again).abs().max()) > limit:
-        raise InputError(
-            "model: it answers the same query in two ways. Its dropout is on: write "
-            "F.dropout(x, p, training=self.training), and give the model in evaluation mode."
-        )
+        raise InputError(TWO_ANSWERS)
     if float((alone - beside).abs().max()) > limit:
         raise InputError(
             "model: its answer about a graph depends on the other graphs of the batch. Keep graphs apart, as with "
@@ -170,22 +168,13 @@ def _field(parameter: str, model: Any, fields: list[str], batch: Batch) -> str |
         return _FIELDS[parameter]
     if parameter not in EDGE_NAMES:
         return parameter if parameter in fields else None
-    meant = EDGE_NAMES[parameter]
-    if declines(model, meant):
-        return None
-    if meant in fields:
-        return meant
-    other = next(name for name in EDGE_VALUES if name != meant)
-    fits = other in fields and (meant == "edge_attr" or batch[other].ndim == 1)
-    return other if fits else None
+    axes = {name: batch[name].ndim for name in EDGE_VALUES if name in fields}
+    return None if declines(model, EDGE_NAMES[parameter]) else value_for(parameter, axes)
 
 
 def _value(batch: Batch, name: str, parameter: str) -> Any:
     value = getattr(batch, name)
-    is_weight = EDGE_NAMES.get(parameter) == "edge_weight"
-    if is_weight and isinstance(value, Tensor) and not value.is_floating_point():
-        return value.float()  # codes of edges, used as weights
-    return value
+    return as_weights(value, parameter, torch.float32) if isinstance(value, Tensor) else value
 
 
 def _missing(parameter: str, fields: list[str]) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any, cast
 
 import numpy as np
@@ -33,14 +33,15 @@ from glasshouse.graph.models.edge_values import HeldValues, edge_values, held_va
 from glasshouse.graph.models.networks import GNN, Model, model_device
 from glasshouse.graph.models.tensor_cache import remembered
 from glasshouse.graph.programs.check import checked_program
-from glasshouse.graph.programs.program import NoProgram, Program, counted_step
-from glasshouse.graph.programs.reach import ModelReach, dependence_of, reach_on_graph, reach_on_path
+from glasshouse.graph.programs.program import NoProgram, Program
+from glasshouse.graph.programs.reach import Reach, reach_of, reach_on_graph
 from glasshouse.graph.programs.trace import Asked, traced
 from glasshouse.query.vote_step import ShareFinder
 from glasshouse.training.batches import say_once
 
 UNKNOWN_HOPS = 2  # for a callable that states nothing and was not measured
 _PLAIN = Arguments()  # x and edge_index
+BothWays = Callable[[], bool]  # whether the edges of a graph all go both ways; found once, when it matters
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,17 +78,8 @@ class ModelProfile:
     notes: tuple[str, ...] = ()
 
 
-def notes_on(profile: ModelProfile, *, stated: object) -> tuple[str, ...]:
-    """What a reader of the report should know about how a model is asked.
-
-    Args:
-        profile: of the model.
-        stated: its attribute ``hops``, if it has one.
-
-    Example:
-        >>> notes_on(ModelProfile(hops=3), stated=2)
-        ('The model says hops = 2, but its answers change up to 3 steps away; 3 is used.',)
-    """
+def _notes(profile: ModelProfile, stated: int | None) -> tuple[str, ...]:
+    """What a reader of the report should know about how a model is asked, whose attribute ``hops`` is ``stated``."""
     notes = []
     if profile.everywhere and profile.both_ways is False:
         notes.append(
@@ -106,7 +98,7 @@ def notes_on(profile: ModelProfile, *, stated: object) -> tuple[str, ...]:
             f"The model is asked as a black box, which is exact but slow: {profile.obstacle}. A module of layers and "
             f"operations on single nodes would be taken apart."
         )
-    if not profile.everywhere and isinstance(stated, int) and stated < profile.hops:
+    if not profile.everywhere and stated is not None and stated < profile.hops:
         notes.append(
             f"The model says hops = {stated}, but its answers change up to {profile.hops} steps away; "
             f"{profile.hops} is used."
@@ -128,11 +120,11 @@ def notes_on(profile: ModelProfile, *, stated: object) -> tuple[str, ...]:
 
 def measured_reach(
     ask: Callable[[Data], Tensor], data: Data, *, both_ways: bool, expected: int, on_graph: bool
-) -> tuple[ModelReach, bool]:
-    """The reach of a model on a long path of the graph's own rows, and on the graph itself.
+) -> Reach:
+    """The reach of a model on made-up graphs of the graph's own rows, and on the graph itself.
 
-    Also whether its answers depend on edges that lead away from a node or its senders, as through out-degrees. If they
-    do and not all edges go both ways, it counts as a model that looks at the whole graph.
+    If its answers depend on edges that lead away from a node or its senders, as through out-degrees, and not all edges
+    go both ways, it counts as a model that looks at the whole graph.
 
     Args:
         ask: the model, from a graph to logits [n, classes].
@@ -145,45 +137,27 @@ def measured_reach(
         >>> from torch_geometric.nn import SGConv
         >>> layer, data = SGConv(3, 2, K=4), Data(x=torch.randn(9, 3), edge_index=torch.tensor([[0, 1], [1, 0]]))
         >>> ask = lambda data: layer(data.x, data.edge_index).detach()
-        >>> measured_reach(ask, data, both_ways=True, expected=1, on_graph=True)
-        (ModelReach(hops=4, everywhere=False), False)
+        >>> measured_reach(ask, data, both_ways=True, expected=1, on_graph=True).hops
+        4
     """
     values = edge_values(data)
-    found, leaving = [], False
-    for place in _typical_edges(values):
 
-        def along(features: Tensor, edges: Tensor, place: int = place) -> Tensor:
-            count = edges.shape[1]
-            same = {name: value[place].expand(count, *value.shape[1:]) for name, value in values.items()}
-            return ask(Data(x=features, edge_index=edges, **same))
+    def along(x: Tensor, edges: Tensor, values: dict[str, Tensor]) -> Tensor:
+        return ask(Data(x=x, edge_index=edges, **values))
 
-        found.append(reach_on_path(along, data.x, both_ways=both_ways, expected=expected))
-        if not found[-1].everywhere:
-            depends = dependence_of(along, data.x)
-            leaving = leaving or depends.leaving
-            found.append(ModelReach(0, depends.everywhere or (depends.leaving and not both_ways)))
-    reach = ModelReach(max(one.hops for one in found), any(one.everywhere for one in found))
+    reach = reach_of(along, data.x, values, both_ways=both_ways, expected=expected)
+    if reach.leaving and not both_ways:
+        return replace(reach, everywhere=True)
     if not on_graph or reach.everywhere:
-        return reach, leaving
+        return reach
     pairs = _pair_numbers(data.edge_index, len(data.x))
 
-    def within(features: Tensor, edges: Tensor) -> Tensor:  # the probe takes out all edges of a pair, or none
-        kept = torch.isin(pairs, _pair_numbers(edges, len(data.x)))
-        return ask(Data(x=features, edge_index=edges, **{name: value[kept] for name, value in values.items()}))
+    def within(x: Tensor, edges: Tensor) -> Tensor:  # the probe takes out all edges of a pair, or none
+        kept = torch.isin(pairs, _pair_numbers(edges, len(x)))
+        return along(x, edges, {name: value[kept] for name, value in values.items()})
 
-    return reach_on_graph(within, data.x, data.edge_index, hops=reach.hops), leaving
-
-
-def _typical_edges(values: dict[str, Tensor]) -> list[int]:
-    """Edges whose values a made-up path gets: the one with the largest, and one at random; a 0 would hide a path.
-
-    All edges of a path get the same values, so that they do not depend on the order of nodes and edges.
-    """
-    sizes = [value.double().abs().flatten(1).sum(1) if value.ndim > 1 else value.abs() for value in values.values()]
-    if not sizes or not len(sizes[0]):
-        return [0]
-    drawn = torch.randint(len(sizes[0]), (1,), generator=torch.Generator().manual_seed(0))
-    return [int(sizes[0].argmax()), int(drawn)]
+    found = reach_on_graph(within, data.x, data.edge_index, hops=reach.hops)
+    return replace(reach, hops=found.hops, everywhere=found.everywhere)
 
 
 def _pair_numbers(edge_index: Tensor, count: int) -> Tensor:
@@ -221,18 +195,20 @@ class Profiled:
             given = Arguments(takes_data=True, held=held)
             arguments = given if arguments.takes_data else bind_arguments(self.model, held)
         answer = answer_of(self.model, data, arguments)
-        return _log(answer) if self.profile.probabilities else answer
+        if not self.profile.probabilities:
+            return answer
+        return answer.clamp(min=torch.finfo(answer.dtype).eps).log()  # an exact 0 counts as the epsilon of its type
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Without what is quick to make again."""
         return Profiled, (self.model, self.profile)
 
-    def _fits(self, held: HeldValues, edges: _Edges, *, measured: bool) -> bool:
+    def _fits(self, held: HeldValues, ways: BothWays, *, measured: bool) -> bool:
         """Whether it was profiled on a graph whose edges have such values, and go both ways if that matters."""
         profile = self.profile
         if profile.arguments.held != held or (measured and not profile.measured):
             return False
-        return profile.both_ways is None or profile.both_ways == edges.both_ways
+        return profile.both_ways is None or profile.both_ways == ways()
 
 
 AnyModel = Model | Profiled  # what a door takes
@@ -268,10 +244,10 @@ def profile_models(
         >>> model.profile.hops
         3
     """
-    held, edges = held_values(data), _Edges(data)
+    held, ways = held_values(data), _both_ways(data)
     answer = {at: one for at, one in enumerate(models) if isinstance(one, Profiled)}
     usable, known = (
-        {at for at, one in answer.items() if one._fits(held, edges, measured=measured)} for measured in (False, parts)
+        {at for at, one in answer.items() if one._fits(held, ways, measured=measured)} for measured in (False, parts)
     )
     groups: dict[object, list[int]] = {}
     raw = raw_models(models)
@@ -280,7 +256,7 @@ def profile_models(
             groups.setdefault(_shape(raw[at]), []).append(at)
     for places in groups.values():
         tried = [answer[at].profile if at in usable else None for at in places]
-        profiles = _profiles([raw[at] for at in places], tried, data, edges, parts=parts, labels=labels)
+        profiles = _profiles([raw[at] for at in places], tried, data, ways, parts=parts, labels=labels)
         answer.update({at: Profiled(raw[at], one) for at, one in zip(places, profiles, strict=True)})
     return [answer[at] for at in range(len(models))]
 
@@ -289,7 +265,7 @@ def _profiles(
     models: Sequence[Model],
     tried: Sequence[ModelProfile | None],
     data: Data,
-    edges: _Edges,
+    ways: BothWays,
     *,
     parts: bool,
     labels: Tensor | None,
@@ -302,18 +278,19 @@ def _profiles(
         found = [one or _tried(model, graph, classes) for model, one in zip(models, tried, strict=True)]
         if parts:
             refuse_caches(models)
-            found = _taken_apart(models, found, graph, edges)
+            found = _taken_apart(models, found, graph, ways)
             found = [
-                one if one.measured else _measured(model, one, graph, edges, first=model is models[0])
+                one if one.measured else _measured(model, one, graph, ways, first=model is models[0])
                 for model, one in zip(models, found, strict=True)
             ]
     for obstacle in dict.fromkeys(one.obstacle for one in found if one.obstacle):
-        say_once(f"The model {_kind_name(models[0])} is asked as a black box: {obstacle}.")
+        say_once(
+            f"The model {getattr(models[0], '__name__', type(models[0]).__name__)} is asked as a black box: {obstacle}."
+        )
     hops, everywhere = max(one.hops for one in found), any(one.everywhere for one in found)
-    ways = next((one.both_ways for one in found if one.both_ways is not None), None)
-    found = [replace(one, hops=hops, everywhere=everywhere, both_ways=ways) for one in found]
-    stated = [getattr(model, "hops", None) for model in models]
-    return [replace(one, notes=notes_on(one, stated=hops)) for one, hops in zip(found, stated, strict=True)]
+    matters = next((one.both_ways for one in found if one.both_ways is not None), None)
+    found = [replace(one, hops=hops, everywhere=everywhere, both_ways=matters) for one in found]
+    return [replace(one, notes=_notes(one, _stated(model))) for model, one in zip(models, found, strict=True)]
 
 
 def refuse_caches(models: Sequence[Model]) -> None:
@@ -367,22 +344,17 @@ def evaluation_mode(models: Sequence[AnyModel]) -> Iterator[None]:
             model.train()
 
 
-class _Edges:
-    """Whether the edges of a graph all go both ways; found once, when it matters."""
+def _both_ways(data: Data) -> BothWays:
+    edges, nodes = data.edge_index, len(data.x)
 
-    def __init__(self, data: Data) -> None:
-        self.data = data
+    def find() -> bool:
+        return not edges.numel() or bool(is_undirected(edges, num_nodes=nodes))
 
-    @cached_property
-    def both_ways(self) -> bool:
-        edges, nodes = self.data.edge_index, len(self.data.x)
-        if not edges.numel():
-            return True
-        return remembered(edges, ("both ways", nodes), lambda: bool(is_undirected(edges, num_nodes=nodes)))
+    return cache(lambda: remembered(edges, ("both ways", nodes), find))
 
 
 def _taken_apart(
-    models: Sequence[Model], found: Sequence[ModelProfile], data: Data, edges: _Edges
+    models: Sequence[Model], found: Sequence[ModelProfile], data: Data, ways: BothWays
 ) -> list[ModelProfile]:
     """The profile of models of one shape with their programs, or with the reason why there is none.
 
@@ -396,13 +368,10 @@ def _taken_apart(
         except NoProgram as reason:
             answers.append(replace(profile, obstacle=str(reason)))
             continue
-        hops = max(program.hops, _stated_attribute(model))
-        if not program.both_ways:
-            answers.append(replace(profile, hops=hops, program=program, measured=True))
-        elif edges.both_ways:
-            answers.append(replace(profile, hops=hops, program=program, both_ways=True, measured=True))
-        else:
-            answers.append(replace(profile, hops=hops, everywhere=True, both_ways=False, measured=True))
+        profile = replace(profile, hops=max(program.hops, _stated(model) or 0), measured=True)
+        if program.both_ways:
+            profile = replace(profile, both_ways=ways(), everywhere=not ways())
+        answers.append(profile if profile.everywhere else replace(profile, program=program))
     if any(one.program is None for one in answers):  # models of one shape are asked in one way
         why = next(one.obstacle for one in answers if one.program is None)
         answers = [replace(one, program=None, obstacle=why, measured=one.everywhere) for one in answers]
@@ -415,21 +384,11 @@ def _program(model: Model, profile: ModelProfile, data: Data, known: dict[tuple[
     root = Profiled(model, profile).root
     program = traced(root)
     if program.signature not in known:
-        known[program.signature] = checked_program(program, root, data, counted=counted_step)
+        known[program.signature] = checked_program(program, root, data)
     return known[program.signature]
 
 
-def _kind_name(model: Model) -> str:
-    return str(getattr(model, "__name__", type(model).__name__))
-
-
-def _stated_attribute(model: Model) -> int:
-    """A user may know about paths that a trace or the trained weights do not show."""
-    attribute = getattr(model, "hops", 0)
-    return attribute if isinstance(attribute, int) else 0
-
-
-def _measured(model: Model, profile: ModelProfile, data: Data, ways: _Edges, *, first: bool) -> ModelProfile:
+def _measured(model: Model, profile: ModelProfile, data: Data, ways: BothWays, *, first: bool) -> ModelProfile:
     """The profile with the reach; the first model of a group is also asked about the graph itself."""
 
     def ask(graph: Data) -> Tensor:
@@ -443,8 +402,8 @@ def _measured(model: Model, profile: ModelProfile, data: Data, ways: _Edges, *, 
                 f'setting="transductive" if it was trained on this graph and knows no other.'
             ) from error
 
-    reach, leaving = measured_reach(ask, data, both_ways=ways.both_ways, expected=_stated(model), on_graph=first)
-    hops, both_ways = max(reach.hops, _stated_attribute(model)), ways.both_ways if leaving else None
+    reach = measured_reach(ask, data, both_ways=ways(), expected=_expected(model), on_graph=first)
+    hops, both_ways = max(reach.hops, _stated(model) or 0), ways() if reach.leaving else None
     return replace(profile, hops=hops, everywhere=reach.everywhere, both_ways=both_ways, measured=True)
 
 
@@ -455,7 +414,7 @@ def _tried(model: Model, data: Data, classes: int | None) -> ModelProfile:
     by less than what they lack.
     """
     if type(model) is GNN:  # ours: it takes x and edges, and gives logits
-        return ModelProfile(hops=_stated(model), arguments=bind_arguments(model, held_values(data)), measured=False)
+        return ModelProfile(hops=_expected(model), arguments=bind_arguments(model, held_values(data)), measured=False)
     arguments, answer = try_call(model, data, classes=classes)
     probabilities = looks_like_probabilities(answer)
     if not probabilities:
@@ -472,21 +431,20 @@ def _tried(model: Model, data: Data, classes: int | None) -> ModelProfile:
             )
     shares = not probabilities and 0 <= float(answer.min()) < float(answer.max()) <= 1
     return ModelProfile(
-        hops=_stated(model), arguments=arguments, probabilities=probabilities, shares=shares, measured=False
+        hops=_expected(model), arguments=arguments, probabilities=probabilities, shares=shares, measured=False
     )
 
 
-def _log(probabilities: Tensor) -> Tensor:
-    """Logits from probabilities; an exact 0 is taken as the machine epsilon of its type."""
-    return probabilities.clamp(min=torch.finfo(probabilities.dtype).eps).log()
-
-
-def _stated(model: Model) -> int:
-    """The reach that a model states: an attribute ``hops``, else its message-passing layers; 0 if it has neither."""
+def _stated(model: Model) -> int | None:
+    """A model's attribute ``hops``: a user may know about paths that a trace or the trained weights do not show."""
     attribute = getattr(model, "hops", None)
-    if isinstance(attribute, int):
-        return attribute
-    return counted_layers(model) if isinstance(model, nn.Module) else 0
+    return attribute if isinstance(attribute, int) else None
+
+
+def _expected(model: Model) -> int:
+    """The reach that a model states, else its message-passing layers; 0 if it has neither."""
+    stated, counted = _stated(model), counted_layers(model) if isinstance(model, nn.Module) else 0
+    return counted if stated is None else stated
 
 
 def _shape(model: Model) -> object:

@@ -96,10 +96,6 @@ def remembered(tensor: Tensor, name: Hashable, make: Callable[[], T]) -> T:
 def on_device(tensor: Tensor, device: torch.device) -> Tensor:
     """The tensor itself, or its copy on another device, one per memory: features are not sent there for every query.
 
-    Args:
-        tensor: of a graph.
-        device: where it is wanted.
-
     Example:
         >>> x = torch.ones(3)
         >>> on_device(x, torch.device("cpu")) is x

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -14,8 +14,17 @@ from torch_geometric.data import Data
 from glasshouse.core.errors import InputError
 from glasshouse.core.outputs import unwrapped
 from glasshouse.graph.layers.layer_type import counted_layers
-from glasshouse.graph.programs.program import MessageStep, NoProgram, Program, RowStep, Step, filled, tolerance
-from glasshouse.graph.programs.reach import Dependence, dependence_of, reach_on_path
+from glasshouse.graph.programs.program import (
+    INPUTS,
+    MessageStep,
+    NoProgram,
+    Program,
+    RowStep,
+    Step,
+    toggled_type,
+    tolerance,
+)
+from glasshouse.graph.programs.reach import reach_of
 from glasshouse.graph.programs.trace import Asked
 
 _EDGES = 512  # of the graph whose nodes the program is tried on
@@ -36,29 +45,18 @@ def sample_graph(data: Data, *, seed: int = 0) -> Data:
     others = torch.randint(len(data.x), (8,), generator=source).to(edges.device)
     chosen = torch.zeros(len(data.x), dtype=torch.bool, device=edges.device)
     chosen[torch.cat([some.flatten(), others])] = True
-    within = chosen[edges].all(0)
-    place = chosen.long().cumsum(0) - 1
-    values = {
-        name: data[name][within] for name in ("edge_weight", "edge_attr") if getattr(data, name, None) is not None
-    }
-    return Data(x=data.x[chosen], edge_index=place[edges[:, within]], **values)
+    whole = {name: getattr(data, name, None) for name in INPUTS}
+    return Data(**{name: value for name, value in whole.items() if value is not None}).subgraph(chosen)
 
 
 @torch.no_grad()
-def checked_program(
-    program: Program,
-    root: Asked,
-    data: Data,
-    *,
-    counted: Callable[[nn.Module, MessageStep], MessageStep | None] | None = None,
-) -> Program:
+def checked_program(program: Program, root: Asked, data: Data) -> Program:
     """A program with the reach of its layers, after it was tried on a part of the graph; `NoProgram` says what failed.
 
     Args:
         program: of a module in evaluation mode.
         root: the module that it was traced from.
         data: the graph, on the model's device.
-        counted: gives the call of a layer with its number of steps if its type is known; other layers are measured.
 
     Example:
         >>> from torch_geometric.nn import GCN, GraphNorm
@@ -72,7 +70,7 @@ def checked_program(
         glasshouse.graph.programs.program.NoProgram: its step norms.0 (GraphNorm), act (ReLU) mixes the rows of nodes
     """
     graph = sample_graph(data)
-    given = {name: getattr(graph, name, None) for name in ("x", "edge_index", "edge_weight", "edge_attr")}
+    given = {name: getattr(graph, name, None) for name in INPUTS}
     try:
         values = program.run(root, given)
         answer = unwrapped(root(**given))
@@ -88,8 +86,7 @@ def checked_program(
             _check_rows(step, call, values, root)
             steps.append(step)
         else:
-            known = counted(call, step) if counted else None
-            steps.append(_measured(step, call, values, len(graph.x), known=known))
+            steps.append(_with_reach(step, call, values, len(graph.x)))
     _check_types([values[step.name] for step in steps if isinstance(step, MessageStep)], values[program.output])
     return replace(program, steps=tuple(steps))
 
@@ -139,10 +136,8 @@ def _named(step: RowStep, root: nn.Module) -> str:
     return ", ".join(names)
 
 
-def _measured(
-    step: MessageStep, layer: Any, values: Mapping[str, Any], count: int, *, known: MessageStep | None
-) -> MessageStep:
-    """The step with its layer's reach: counted, or measured where that gives more."""
+def _with_reach(step: MessageStep, layer: Any, values: Mapping[str, Any], count: int) -> MessageStep:
+    """The step with its layer's reach: counted if its type is known, else measured."""
     inputs = [values[name] for name in step.inputs]
     name = f"{step.module.removeprefix('model.')} ({type(layer).__name__})"
     if not inputs or not all(isinstance(one, Tensor) and one.ndim == 2 and len(one) == count for one in inputs):
@@ -150,52 +145,29 @@ def _measured(
     answer = values[step.name]
     if not isinstance(answer, Tensor) or answer.ndim != 2 or len(answer) != count:
         raise NoProgram(f"its layer {name} does not answer with one row per node")
-    if known is not None:
-        return known
+    kind = toggled_type(layer, step)
+    if kind is not None:
+        return replace(step, hops=kind.steps(layer), both_ways=kind.both_ways)
     rows = torch.cat([one.detach().to(answer.dtype) for one in inputs], dim=1)
-    widths, hops = [one.shape[1] for one in inputs], max(counted_layers(layer), 1)
-    found: list[Dependence] = []
+    ask, least = functools.partial(_ask, step, layer, [one.shape[1] for one in inputs]), counted_layers(layer)
+    edges = {name: values[name] for name in step.edges}
     try:
-        for edge in _typical_edges(step, values):
-            ask = functools.partial(_ask, step, layer, widths, edge)
-            reach = reach_on_path(ask, rows, both_ways=True, expected=counted_layers(layer))
-            hops = max(hops, reach.hops)
-            found.append(dependence_of(ask, rows))
-            if reach.everywhere or found[-1].everywhere:
-                raise NoProgram(f"its layer {name} looks at the whole graph")
-    except NoProgram:
-        raise
+        found = reach_of(ask, rows, edges, both_ways=True, expected=least)
     except InputError as error:
         raise NoProgram(f"its layer {name} cannot be asked about a part of the graph") from error
     except Exception as error:
         raise NoProgram(f"its layer {name} fails on a small graph ({type(error).__name__})") from error
-    leaving = any(one.leaving for one in found)
-    return replace(step, hops=hops, by_degree=leaving or any(one.senders for one in found), both_ways=leaving)
-
-
-def _typical_edges(step: MessageStep, values: Mapping[str, Any]) -> list[dict[str, Tensor]]:
-    """Values that all edges of a made-up graph get: those of the edge with the largest, and of one at random.
-
-    Edges of one graph all get the same, so that its answers do not depend on the order of nodes and edges.
-    """
-    known: dict[str, Tensor] = {name: values[name] for name in step.edges}
-    if not known:
-        return [{}]
-    count = min(len(value) for value in known.values())
-    if count == 0:
-        return [{name: value.new_ones(1, *value.shape[1:])[0] for name, value in known.items()}]
-    sizes = next(iter(known.values()))[:count].double().abs().reshape(count, -1).sum(1)
-    drawn = torch.randint(count, (1,), generator=torch.Generator().manual_seed(0))
-    return [{name: value[place] for name, value in known.items()} for place in (int(sizes.argmax()), int(drawn))]
+    if found.everywhere:
+        raise NoProgram(f"its layer {name} looks at the whole graph")
+    hops, by_degree = max(least, found.hops, 1), found.leaving or found.senders
+    return replace(step, hops=hops, by_degree=by_degree, both_ways=found.leaving)
 
 
 def _ask(
-    step: MessageStep, layer: nn.Module, widths: list[int], edge: Mapping[str, Tensor], x: Tensor, edge_index: Tensor
+    step: MessageStep, layer: nn.Module, widths: list[int], x: Tensor, edge_index: Tensor, edges: Mapping[str, Tensor]
 ) -> Tensor:
-    """A layer on any graph whose edges all have the same values."""
-    given: dict[str, Any] = dict(zip(step.inputs, x.split(widths, dim=1), strict=True))
-    given["edge_index"] = edge_index
-    for name, value in edge.items():
-        given[name] = value.expand(edge_index.shape[1], *value.shape)
-    answer: Tensor = layer(*filled(step.args, given), **filled(dict(step.kwargs), given))
+    """A layer on any graph."""
+    inputs = dict(zip(step.inputs, x.split(widths, dim=1), strict=True))
+    args, kwargs = step.arguments({**inputs, **edges, "edge_index": edge_index})
+    answer: Tensor = layer(*args, **kwargs)
     return answer.detach()

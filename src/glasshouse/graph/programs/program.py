@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import torch
@@ -95,6 +95,10 @@ class MessageStep:
     by_degree: bool = True
     both_ways: bool = False
 
+    def arguments(self, values: Mapping[str, Any]) -> tuple[Any, dict[str, Any]]:
+        """What the layer is called with, from all values by name."""
+        return filled(self.args, values), filled(dict(self.kwargs), values)
+
 
 @dataclass(frozen=True, kw_only=True)
 class RowStep:
@@ -113,6 +117,11 @@ class RowStep:
     graph: fx.Graph
     on: Literal["nodes", "edges"] = "nodes"
     changes_inputs: bool = False
+
+    def arguments(self, values: Mapping[str, Any]) -> tuple[Any, dict[str, Any]]:
+        """What the operations are called with, from all values by name; copies if they would change."""
+        inputs = [values[name] for name in self.inputs]
+        return [one.clone() if self.changes_inputs else one for one in inputs], {}
 
     def function(self, root: nn.Module) -> fx.GraphModule:
         """The operations with the modules of one traced model; a call takes and gives tensors [rows, width]."""
@@ -202,11 +211,8 @@ class Program:
         """
         found: dict[str, Any] = dict(values)
         for step, call in self.calls(root):
-            if isinstance(step, MessageStep):
-                found[step.name] = call(*filled(step.args, found), **filled(dict(step.kwargs), found))
-            else:
-                inputs = [found[name] for name in step.inputs]
-                found[step.name] = call(*[one.clone() if step.changes_inputs else one for one in inputs])
+            args, kwargs = step.arguments(found)
+            found[step.name] = call(*args, **kwargs)
         return found
 
     def calls(self, root: nn.Module) -> Iterator[tuple[Step, Callable[..., Any]]]:
@@ -253,17 +259,3 @@ def toggled_type(layer: Any, step: MessageStep) -> LayerType | None:
     if kind is None or not kind.takes(layer, given) or not all(isinstance(one, Value) for one in given.values()):
         return None
     return kind if kind.toggles(layer) else None
-
-
-def counted_step(layer: nn.Module, step: MessageStep) -> MessageStep | None:
-    """A call of a layer whose type is known, with its number of steps; None for a layer that has to be measured.
-
-    Example:
-        >>> from torch_geometric.nn import EdgeConv
-        >>> from glasshouse.graph.programs.trace import traced
-        >>> layer = EdgeConv(nn.Linear(6, 2))
-        >>> counted_step(layer, traced(layer).messages[0]) is None  # its type is not registered
-        True
-    """
-    kind = toggled_type(layer, step)
-    return None if kind is None else replace(step, hops=kind.steps(layer), both_ways=kind.both_ways)

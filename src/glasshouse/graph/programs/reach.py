@@ -5,7 +5,7 @@ Which other edges an answer depends on, such as those that lead away from a node
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import torch
@@ -16,30 +16,93 @@ from glasshouse.graph.programs.program import tolerance
 
 Ask = Callable[[Tensor, Tensor], Tensor]  # (x [n, features], edge_index [2, edges]) -> logits [n, classes]
 
+TWO_ANSWERS = (
+    "model: it answers the same query in two ways. Its dropout is on: write "
+    "F.dropout(x, p, training=self.training), and give the model in evaluation mode."
+)
 _TRIALS = 4
 _LONGEST = 200  # nodes of the path; a model that sees further is asked about the whole graph
 _ASIDE = 6  # nodes beside the path that no edge connects to it: five in a row, and one alone
 _MORE = 5  # nodes without edges that are added, to see whether answers depend on the number of nodes
 
 
-@dataclass(frozen=True)
-class ModelReach:
+@dataclass(frozen=True, kw_only=True)
+class Reach:
     """What a node's answer depends on.
 
     Args:
         hops: how many steps along the edges a change can travel: L of the paper.
         everywhere: whether a change also arrives without a path, as through GraphNorm or a virtual node.
+        senders: whether it depends on who sends to the outermost senders, as GCN's does on their number.
+        leaving: whether it depends on edges that lead away from the node or its senders, as through out-degrees.
 
     Example:
-        >>> ModelReach(hops=2, everywhere=False).hops
-        2
+        >>> Reach(hops=2).everywhere
+        False
     """
 
-    hops: int
+    hops: int = 0
     everywhere: bool = False
+    senders: bool = False
+    leaving: bool = False
 
 
-def reach_on_path(ask: Ask, x: Tensor, *, both_ways: bool, expected: int, seed: int = 0) -> ModelReach:
+def reach_of(
+    ask: Callable[[Tensor, Tensor, dict[str, Tensor]], Tensor],
+    rows: Tensor,
+    values: Mapping[str, Tensor],
+    *,
+    both_ways: bool,
+    expected: int,
+) -> Reach:
+    """What a layer or a model depends on, on made-up graphs whose edges all have the same values.
+
+    Args:
+        ask: what answers, [n, width], from features [n, features], edges [2, edges], and values of edges by name.
+        rows: [n, features] to make the features of.
+        values: of some edges, by name.
+        both_ways: whether edges go both ways.
+        expected: a first guess of the reach.
+
+    Example:
+        >>> from torch_geometric.nn import SGConv
+        >>> layer = SGConv(3, 2, K=4)
+        >>> ask = lambda x, edges, values: layer(x, edges).detach()
+        >>> reach_of(ask, torch.randn(9, 3), {}, both_ways=True, expected=1)
+        Reach(hops=4, everywhere=False, senders=True, leaving=False)
+    """
+    found = []
+    for typical in _typical_values(values):
+
+        def along(x: Tensor, edges: Tensor, typical: Mapping[str, Tensor] = typical) -> Tensor:
+            given = {name: value.expand(edges.shape[1], *value.shape) for name, value in typical.items()}
+            return ask(x, edges, given)
+
+        found.append(reach_on_path(along, rows, both_ways=both_ways, expected=expected))
+        if not found[-1].everywhere:
+            found.append(dependence_of(along, rows))
+    return Reach(
+        hops=max(one.hops for one in found),
+        everywhere=any(one.everywhere for one in found),
+        senders=any(one.senders for one in found),
+        leaving=any(one.leaving for one in found),
+    )
+
+
+def _typical_values(values: Mapping[str, Tensor]) -> list[dict[str, Tensor]]:
+    """Those of the edge with the largest, and of one at random; a 0 would hide a path.
+
+    Edges of one graph all get the same, so that its answers do not depend on the order of nodes and edges.
+    """
+    count = min((len(value) for value in values.values()), default=0)
+    if count == 0:
+        return [{name: value.new_ones(value.shape[1:]) for name, value in values.items()}]
+    sizes = next(iter(values.values()))[:count].double().abs().reshape(count, -1).sum(1)
+    drawn = torch.randint(count, (1,), generator=torch.Generator().manual_seed(0))
+    return [{name: value[place] for name, value in values.items()} for place in (int(sizes.argmax()), int(drawn))]
+
+
+def reach_on_path(ask: Ask, x: Tensor, *, both_ways: bool, expected: int, seed: int = 0) -> Reach:
     """The reach of a model on a long path made of the graph's own feature rows, where distances are known.
 
     One node's features are replaced, then one edge is removed. There are also nodes that no edge connects to the path:
@@ -57,7 +120,7 @@ def reach_on_path(ask: Ask, x: Tensor, *, both_ways: bool, expected: int, seed: 
         >>> from torch_geometric.nn import SGConv
         >>> layer = SGConv(3, 2, K=4)
         >>> reach_on_path(lambda x, edges: layer(x, edges).detach(), torch.randn(9, 3), both_ways=True, expected=1)
-        ModelReach(hops=4, everywhere=False)
+        Reach(hops=4, everywhere=False, senders=False, leaving=False)
     """
     source = torch.Generator().manual_seed(seed)
     length = 2 * expected + 10
@@ -68,19 +131,19 @@ def reach_on_path(ask: Ask, x: Tensor, *, both_ways: bool, expected: int, seed: 
         if everywhere or hops < length - 4:
             break
         if length >= _LONGEST:
-            return ModelReach(hops, everywhere=True)
+            return Reach(hops=hops, everywhere=True)
         length = min(4 * length, _LONGEST)
     if any(trial.ignores_edges for trial in trials):
         raise InputError(
             "model: its answers depend on neighbours but do not change when an edge is removed. A layer with "
             "cached=True answers every query with the edges that it saw first; set cached=False."
         )
-    return ModelReach(hops, everywhere)
+    return Reach(hops=hops, everywhere=everywhere)
 
 
 def reach_on_graph(
     ask: Ask, x: Tensor, edge_index: Tensor, *, hops: int, base: Tensor | None = None, seed: int = 0
-) -> ModelReach:
+) -> Reach:
     """The reach on the graph itself, where a few nodes get other features and an edge is removed.
 
     It confirms ``hops`` or finds more: a model that treats this graph in a special way shows it only here.
@@ -97,7 +160,7 @@ def reach_on_graph(
         >>> from torch_geometric.nn import SGConv
         >>> layer, edges = SGConv(3, 2, K=2), torch.tensor([[0, 1, 2], [1, 2, 3]])
         >>> reach_on_graph(lambda x, edges: layer(x, edges).detach(), torch.randn(5, 3), edges, hops=1)
-        ModelReach(hops=2, everywhere=False)
+        Reach(hops=2, everywhere=False, senders=False, leaving=False)
     """
     source = torch.Generator().manual_seed(seed)
     base = ask(x, edge_index) if base is None else base
@@ -111,7 +174,7 @@ def reach_on_graph(
         ends = edge_index[:, place].tolist()
         changed = _differs(ask(x, _without(edge_index, ends)), base, limit)
         found.append(_farthest(edge_index, ends, changed))
-    return ModelReach(max(found), everywhere=min(found) < 0)
+    return Reach(hops=max(found), everywhere=min(found) < 0)
 
 
 class _Path:
@@ -126,7 +189,7 @@ class _Path:
         self.source = source
         self.ignores_edges = False  # whether a change travels where no edge is left, as with cached=True
 
-    def reach(self, ask: Ask) -> ModelReach:
+    def reach(self, ask: Ask) -> Reach:
         """How far the change of node 1, and of the edge between nodes 2 and 3, can be seen.
 
         Node 0 is not used: if edges go one way it receives nothing, and a layer may then set it to zero.
@@ -140,14 +203,14 @@ class _Path:
         features, edges = _farthest(self.edges, [1], moved), _farthest(self.edges, [2, 3], unlinked)
         more = ask(torch.cat([self.x, self.x[:_MORE]]), self.edges)[: len(self.x)]
         if min(features, edges) < 0 or bool(_differs(more, base, limit).any()):
-            return ModelReach(max(features, edges, 0), everywhere=True)
+            return Reach(hops=max(features, edges, 0), everywhere=True)
         if features:
             alone = self.edges[:, (self.edges != 1).all(dim=0)]  # node 1 has no edge left
             travelled = _differs(ask(other, alone), ask(self.x, alone), limit)
             self.ignores_edges = bool(travelled.any()) and _farthest(alone, [1], travelled) != 0
         if features == 0 and bool(unlinked.any()):  # it looks only at edges: a node's own edges are the first step
             edges += 1
-        return ModelReach(max(features, edges))
+        return Reach(hops=max(features, edges))
 
     def _check_order(self, ask: Ask, base: Tensor, limit: float) -> None:
         """Refuse a model that knows nodes by their position: it cannot use a part of the graph with new numbers."""
@@ -178,10 +241,7 @@ def rounding(ask: Ask, x: Tensor, edge_index: Tensor, base: Tensor) -> float:
     largest = float(base.abs().max()) if base.numel() else 0.0
     noise = float((ask(x, edge_index) - base).abs().max()) if base.numel() else 0.0
     if noise > tolerance("steady") * largest:
-        raise InputError(
-            "model: it answers the same query in two ways. Its dropout is on: write "
-            "F.dropout(x, p, training=self.training), and give the model in evaluation mode."
-        )
+        raise InputError(TWO_ANSWERS)
     return 10 * noise + tolerance("one call", base.dtype) * largest
 
 
@@ -235,27 +295,8 @@ _LEAVING = ((1, 6), (0, 4), (5, 6))  # edges that no answer of a layer's senders
 _APART = ((7, 8), (7, 9), (7, 10), (7, 11), (8, 7), (9, 7), (10, 7), (11, 7))  # a star that nothing joins to node 0
 
 
-@dataclass(frozen=True, kw_only=True)
-class Dependence:
-    """What a node's answer depends on beside the nodes and edges that lead to it in its number of hops.
-
-    Args:
-        senders: on who sends to the outermost senders, as GCN's does on their number.
-        leaving: on edges that lead away from the node or its senders, as through out-degrees.
-        everywhere: on edges that are not connected to it.
-
-    Example:
-        >>> Dependence(senders=True, leaving=False, everywhere=False).senders
-        True
-    """
-
-    senders: bool
-    leaving: bool
-    everywhere: bool
-
-
-def dependence_of(ask: Ask, rows: Tensor, *, seed: int = 0) -> Dependence:
-    """What the answers of a layer or a model depend on, on graphs of 15 nodes.
+def dependence_of(ask: Ask, rows: Tensor, *, seed: int = 0) -> Reach:
+    """What the answers of a layer or a model depend on beside its hops, on graphs of 15 nodes.
 
     Args:
         ask: the layer or the model.
@@ -266,7 +307,7 @@ def dependence_of(ask: Ask, rows: Tensor, *, seed: int = 0) -> Dependence:
         >>> from torch_geometric.nn import ChebConv, GCNConv
         >>> gcn, cheb = GCNConv(3, 2), ChebConv(3, 2, K=2)
         >>> dependence_of(lambda x, edges: gcn(x, edges).detach(), torch.randn(9, 3))
-        Dependence(senders=True, leaving=False, everywhere=False)
+        Reach(hops=0, everywhere=False, senders=True, leaving=False)
         >>> dependence_of(lambda x, edges: cheb(x, edges).detach(), torch.randn(9, 3)).leaving
         True
     """
@@ -282,7 +323,7 @@ def dependence_of(ask: Ask, rows: Tensor, *, seed: int = 0) -> Dependence:
             if not seen:
                 after = ask(x, _edges(_BASE + added, x))
                 found[added] = float((after - before)[0].abs().max()) > limit
-    return Dependence(senders=found[_SENDERS], leaving=found[_LEAVING], everywhere=found[_APART])
+    return Reach(senders=found[_SENDERS], leaving=found[_LEAVING], everywhere=found[_APART])
 
 
 def _edges(pairs: tuple[tuple[int, int], ...], x: Tensor) -> Tensor:

@@ -6,7 +6,7 @@ The calls are then divided into steps: message passing, and operations on rows b
 from __future__ import annotations
 
 import operator
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -19,7 +19,7 @@ from glasshouse.graph.programs.program import MessageStep, NoProgram, Program, R
 
 _ABOUT = ("size", "dim", "numel", "new_zeros", "new_ones")  # methods that ask about a tensor or make one like it
 _ABOUT_FUNCTIONS = (torch.zeros_like, torch.ones_like)
-_ABOUT_ATTRIBUTES = ("shape", "dtype", "device", "ndim")
+ABOUT_ATTRIBUTES = ("shape", "dtype", "device", "ndim")
 _IDENTITIES = (nn.Identity, nn.Dropout, nn.Dropout1d, nn.Dropout2d, nn.AlphaDropout, nn.FeatureAlphaDropout)
 _DROPOUTS = (nn.functional.dropout, nn.functional.alpha_dropout, nn.functional.feature_alpha_dropout)
 _IN_PLACE = (operator.iadd, operator.isub, operator.imul, operator.itruediv)
@@ -27,14 +27,8 @@ _NODES, _EDGES, _INDEX, _CONSTANT = "nodes", "edges", "edge_index", "constant"
 _KINDS = {"x": _NODES, "edge_index": _INDEX, "edge_weight": _EDGES, "edge_attr": _EDGES}
 
 
-def works_in_place(node: fx.Node, root: nn.Module) -> bool:
-    """Whether a call changes one of its inputs, as ``x.relu_()`` or ``x += y``.
-
-    Example:
-        >>> graph = fx.Graph()
-        >>> works_in_place(graph.call_method("relu_", (graph.placeholder("x"),)), nn.Module())
-        True
-    """
+def _works_in_place(node: fx.Node, root: nn.Module) -> bool:
+    """Whether a call changes one of its inputs, as ``x.relu_()`` or ``x += y``."""
     if node.op == "call_module":
         return bool(getattr(root.get_submodule(str(node.target)), "inplace", False))
     if node.op == "call_method":
@@ -60,7 +54,6 @@ class _Rows:
 class _Partition:
     root: nn.Module
     kinds: dict[fx.Node, str] = field(default_factory=dict)
-    same: dict[fx.Node, fx.Node] = field(default_factory=dict)  # calls that change nothing, and what they are given
     parts: list[_Rows | MessageStep] = field(default_factory=list)
     made: dict[fx.Node, _Rows] = field(default_factory=dict)  # the row step whose last value is this
 
@@ -73,33 +66,16 @@ class _Partition:
         elif node.op == "call_module" and self._passes_messages(node):
             self.kinds[node] = _NODES
             self.parts.append(self._message(node))
-        elif self._changes_nothing(node):
-            self.same[node] = self._true(node.all_input_nodes[0])
-            self.kinds[node] = self.kinds[self.same[node]]
         else:
             self._add_rows(node)
 
     def _passes_messages(self, node: fx.Node) -> bool:
-        return any(self.kinds[self._true(given)] == _INDEX for given in node.all_input_nodes)
-
-    def _true(self, node: fx.Node) -> fx.Node:
-        return self.same.get(node, node)
-
-    def _changes_nothing(self, node: fx.Node) -> bool:
-        """Dropout in evaluation, and Identity."""
-        if len(node.all_input_nodes) != 1:
-            return False
-        if node.op == "call_module":
-            module = self.root.get_submodule(str(node.target))
-            return isinstance(module, nn.Identity) or (isinstance(module, _IDENTITIES) and not module.training)
-        if node.op != "call_function" or node.target not in _DROPOUTS:
-            return False
-        return node.kwargs.get("training", node.args[2] if len(node.args) > 2 else True) is False
+        return any(self.kinds[given] == _INDEX for given in node.all_input_nodes)
 
     def _values(self, node: fx.Node) -> list[fx.Node]:
         """The values of nodes or edges that a call depends on, through constants and questions about tensors."""
         found: dict[fx.Node, None] = {}
-        for given in map(self._true, node.all_input_nodes):
+        for given in node.all_input_nodes:
             if self.inlined(given):
                 found.update(dict.fromkeys(self._values(given)))
             elif self.kinds[given] != _CONSTANT:
@@ -110,7 +86,7 @@ class _Partition:
         """Whether a call is repeated in each step that needs it: weights, constants, and sizes of tensors."""
         if node.op == "get_attr":
             return True
-        if node.op == "placeholder" or node in self.same:
+        if node.op == "placeholder":
             return False
         if self.kinds.get(node) == _CONSTANT:
             return True
@@ -120,7 +96,7 @@ class _Partition:
     def _describes(self, node: fx.Node) -> bool:
         """``x.shape``, ``x.shape[0]``, ``x.size()[0]`` or ``x.dtype``."""
         if node.target is getattr:
-            return node.args[1] in _ABOUT_ATTRIBUTES
+            return node.args[1] in ABOUT_ATTRIBUTES
         if node.target is not operator.getitem or not isinstance(node.args[0], fx.Node):
             return False
         return node.args[0].target == "size" or (node.args[0].target is getattr and node.args[0].args[1] == "shape")
@@ -136,9 +112,9 @@ class _Partition:
         self.kinds[node] = kinds.pop() if kinds else _CONSTANT
         if self.inlined(node):
             return
-        in_place = works_in_place(node, self.root)
+        in_place = _works_in_place(node, self.root)
         before = self.made.get(values[0]) if len(values) == 1 else None
-        if before is not None and self._users(values[0]) == {node}:
+        if before is not None and set(values[0].users) == {node}:
             before.nodes.append(node)
             del self.made[values[0]]
         else:
@@ -147,13 +123,8 @@ class _Partition:
         before.in_place |= in_place
         self.made[node] = before
 
-    def _users(self, value: fx.Node) -> set[fx.Node]:
-        """Calls that read a value, also under its other names."""
-        names = [value, *[other for other, true in self.same.items() if true is value]]
-        return {user for name in names for user in name.users if user not in self.same}
-
     def _message(self, node: fx.Node) -> MessageStep:
-        given = [self._true(one) for one in node.all_input_nodes]
+        given = node.all_input_nodes
         constant = [one for one in given if self.inlined(one)]
         if constant:
             raise NoProgram(f"it gives a layer a value that is not one per node or edge ({_name(constant[0])})")
@@ -173,7 +144,7 @@ class _Partition:
     def _template(self, given: Any) -> Any:
         """Arguments with a `Value` for each recorded value."""
         if isinstance(given, fx.Node):
-            return Value(self._true(given).name)
+            return Value(given.name)
         if isinstance(given, dict):
             return {name: self._template(part) for name, part in given.items()}
         if isinstance(given, list | tuple):
@@ -187,7 +158,6 @@ class _Partition:
         copies: dict[fx.Node, fx.Node] = {value: graph.placeholder(value.name) for value in part.inputs}
 
         def copied(node: fx.Node) -> fx.Node:
-            node = self._true(node)
             if node not in copies:
                 copies[node] = graph.node_copy(node, copied)
             return copies[node]
@@ -204,18 +174,11 @@ class _Partition:
         )
 
 
-def steps_of(graph: fx.Graph, root: nn.Module, answer: fx.Node) -> tuple[tuple[Step, ...], str]:
-    """The steps of a traced graph, and the name of the value that holds the answers.
-
-    Args:
-        graph: calls, without those that nothing depends on.
-        root: the traced module.
-        answer: the value of the answers.
-    """
+def _steps_of(graph: fx.Graph, root: nn.Module, answer: fx.Node) -> tuple[tuple[Step, ...], str]:
+    """The steps of a traced graph, and the name of the value that holds the answers."""
     partition = _Partition(root=root)
     for node in graph.nodes:
         partition.add(node)
-    answer = partition._true(answer)
     if partition.kinds.get(answer) != _NODES:
         raise NoProgram("its answers do not depend on the nodes")
     steps = [part if isinstance(part, MessageStep) else partition.finished(part) for part in partition.parts]
@@ -308,8 +271,7 @@ def traced(model: nn.Module, *, takes_data: bool = False, keywords: Mapping[str,
         try:
             with torch.no_grad():
                 graph = _Tracer(whole).trace(root)
-            _follow_changes_in_place(graph, root)
-            graph.eliminate_dead_code(lambda node: node.op in ("placeholder", "output"))
+            _tidy(graph, root)
             inside = _own_message_passing(root, graph, whole)
         except NoProgram:
             raise
@@ -321,8 +283,41 @@ def traced(model: nn.Module, *, takes_data: bool = False, keywords: Mapping[str,
         if inside is None:
             break
         whole |= {inside}
-    steps, output = steps_of(graph, root, _answer(graph))
+    steps, output = _steps_of(graph, root, _answer(graph))
     return Program(steps=steps, output=output, signature=_signature(steps, output, root))
+
+
+class _Called(nn.Module):
+    """A module of single rows with one argument, whatever others it may take."""
+
+    def __init__(self, module: nn.Module) -> None:
+        super().__init__()
+        self.module = module
+
+    def forward(self, rows: Tensor) -> Any:
+        """What it makes of the rows."""
+        return self.module(rows)
+
+
+def traced_rows(module: nn.Module) -> RowStep | None:
+    """A module of single rows, such as GIN's perceptron, as operations named within it; None if it cannot be traced.
+
+    Example:
+        >>> step = traced_rows(nn.Sequential(nn.Linear(2, 2), nn.ReLU()))
+        >>> [node.target for node in step.graph.nodes]
+        ['rows', '0', '1', 'output']
+    """
+    root = _Called(module)
+    try:
+        graph = _Tracer(frozenset()).trace(root)
+        _tidy(graph, root)
+    except Exception:
+        return None
+    changes = any(_works_in_place(node, root) for node in graph.nodes)
+    for node in graph.nodes:
+        if node.op in ("call_module", "get_attr"):
+            node.target = str(node.target).removeprefix("module").removeprefix(".")
+    return RowStep(name="rows", inputs=("rows",), graph=graph, changes_inputs=changes)
 
 
 def _where(error: Exception, root: Asked, whole: frozenset[str]) -> str | None:
@@ -337,13 +332,29 @@ def _where(error: Exception, root: Asked, whole: frozenset[str]) -> str | None:
     return None if found in whole else found
 
 
-def _follow_changes_in_place(graph: fx.Graph, root: Asked) -> None:
-    """Let calls after ``h.relu_()`` read its result instead of ``h``; the calls before it are not affected."""
+def _tidy(graph: fx.Graph, root: nn.Module) -> None:
+    """Leave out calls that change nothing or that nobody reads; after ``h.relu_()``, let calls read its result."""
     seen: set[fx.Node] = set()
     for node in graph.nodes:
         seen.add(node)
-        if works_in_place(node, root) and node.args and isinstance(node.args[0], fx.Node):
+        if _works_in_place(node, root) and node.args and isinstance(node.args[0], fx.Node):
             node.args[0].replace_all_uses_with(node, delete_user_cb=lambda user: user not in seen)
+    for node in graph.nodes:
+        if _changes_nothing(node, root):
+            node.replace_all_uses_with(node.all_input_nodes[0])
+    graph.eliminate_dead_code(lambda node: node.op in ("placeholder", "output"))
+
+
+def _changes_nothing(node: fx.Node, root: nn.Module) -> bool:
+    """Dropout in evaluation, and Identity."""
+    if len(node.all_input_nodes) != 1:
+        return False
+    if node.op == "call_module":
+        module = root.get_submodule(str(node.target))
+        return isinstance(module, nn.Identity) or (isinstance(module, _IDENTITIES) and not module.training)
+    if node.op != "call_function" or node.target not in _DROPOUTS:
+        return False
+    return node.kwargs.get("training", node.args[2] if len(node.args) > 2 else True) is False
 
 
 def _answer(graph: fx.Graph) -> fx.Node:
@@ -389,21 +400,39 @@ def _signature(steps: Sequence[Step], output: str, root: nn.Module) -> tuple[obj
         nodes = [(node.op, _name(node), str(node.args), str(node.kwargs)) for node in step.graph.nodes]
         calls.append((step.name, step.inputs, tuple(nodes)))
         used |= {str(node.target) for node in step.graph.nodes if node.op == "call_module"}
-    settings = tuple(
-        (path, name, type(part).__qualname__, _settings(part))
-        for path in sorted(used)
-        for name, part in root.get_submodule(path).named_modules()
-    )
-    return (tuple(calls), settings)
+    return (tuple(calls), tuple((path, settings_of(root.get_submodule(path))) for path in sorted(used)))
 
 
-def _settings(module: nn.Module) -> tuple[object, ...]:
-    """Plain attributes of a module, such as a slope or the number of heads; training mode is not a setting."""
-    plain = (bool, int, float, str, type(None))
-    return tuple(
-        (name, value)
-        for name, value in sorted(vars(module).items())
-        if name != "training"
-        and not name.startswith("_")
-        and (isinstance(value, plain) or (isinstance(value, tuple) and all(isinstance(one, plain) for one in value)))
-    )
+def same_settings(models: Sequence[nn.Module]) -> bool:
+    """Whether models have the same parts with the same settings.
+
+    Example:
+        >>> same_settings([nn.Dropout(0.5), nn.Dropout(0.5)]), same_settings([nn.Dropout(0.5), nn.Dropout(0.6)])
+        (True, False)
+    """
+    return len({settings_of(model) for model in models}) <= 1
+
+
+def settings_of(model: nn.Module) -> Hashable:
+    """The parts of a model by their paths, with their types and settings; weights are not among them.
+
+    Example:
+        >>> settings_of(nn.Linear(2, 3)) == settings_of(nn.Linear(2, 3))
+        True
+    """
+    return tuple((path, _setting(type(part)), _attributes(part)) for path, part in model.named_modules())
+
+
+def _attributes(part: nn.Module) -> Hashable:
+    return tuple(sorted((name, _setting(value)) for name, value in vars(part).items() if not name.startswith("_")))
+
+
+def _setting(value: Any) -> str:
+    """Numbers, words and containers of them as they are; of anything else, its name or type."""
+    if isinstance(value, list | tuple | set):
+        return f"{type(value).__name__}({', '.join(map(_setting, value))})"
+    if isinstance(value, dict):
+        return repr({str(name): _setting(one) for name, one in value.items()})
+    if isinstance(value, bool | int | float | str | None):
+        return repr(value)
+    return str(getattr(value, "__qualname__", type(value)))

@@ -9,12 +9,13 @@ from collections.abc import Sequence
 from typing import Literal
 
 import numpy as np
+from torch import Tensor
 from torch_geometric.data import Data
 
 from glasshouse.core.arrays import BoolArray, FloatArray, IntArray
 from glasshouse.core.errors import InputError
 from glasshouse.core.outputs import tensor_losses
-from glasshouse.graph.data.subgraph import induced
+from glasshouse.graph.data.subgraph import InducedGraph, induced
 from glasshouse.graph.models.networks import model_device
 from glasshouse.graph.models.profile import AnyModel, ask_model, evaluation_mode, raw_models
 
@@ -58,12 +59,10 @@ def fit_ratios(models: Sequence[AnyModel], data: Data, members: BoolArray) -> Fl
     ratios = []
     everybody = np.ones(members.shape[1], dtype=np.bool_)
     for model, who in zip(models, members, strict=True):
-        device = model_device(raw_models([model])) or "cpu"
         means = []
         for chosen in (everybody, who):
-            graph = induced(data, chosen, device=device)
-            with evaluation_mode([model]):
-                found = tensor_losses(ask_model(model, graph.shown()), graph.y.clamp(min=0)).cpu().numpy()
+            graph, logits = _answers(model, data, chosen)
+            found = tensor_losses(logits, graph.y.clamp(min=0)).cpu().numpy()
             labelled = (graph.y >= 0).cpu().numpy() & who[chosen]
             means.append(max(_FEW, float(found[labelled].mean()) if labelled.any() else 0.0))
         ratios.append(means[0] / means[1])
@@ -117,7 +116,12 @@ def node_choices(model: AnyModel, data: Data, nodes: BoolArray, *, setting: Sett
         array([1])
     """
     asked = nodes if setting == "inductive" else np.ones_like(nodes)
-    graph = induced(data, asked, device=model_device(raw_models([model])) or "cpu")
-    with evaluation_mode([model]):
-        chosen: IntArray = ask_model(model, graph.shown()).argmax(dim=-1).cpu().numpy()
+    chosen: IntArray = _answers(model, data, asked)[1].argmax(dim=-1).cpu().numpy()
     return chosen[nodes[asked]]
+
+
+def _answers(model: AnyModel, data: Data, nodes: BoolArray) -> tuple[InducedGraph, Tensor]:
+    """The graph that some nodes induce, and a model's logits about it."""
+    graph = induced(data, nodes, device=model_device(raw_models([model])) or "cpu")
+    with evaluation_mode([model]):
+        return graph, ask_model(model, graph.shown())

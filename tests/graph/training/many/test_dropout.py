@@ -4,7 +4,8 @@ import pytest
 import torch
 from torch import nn
 
-from glasshouse.graph.training.many.graph import DrawnBy, drop, drop_parts, share_dropped
+from glasshouse.graph.programs.rows import share_dropped
+from glasshouse.graph.training.many.graph import DrawnBy, drop, drop_parts
 
 
 def generators(*seeds: int) -> list[torch.Generator]:

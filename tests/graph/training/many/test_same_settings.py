@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import nn
 
-from glasshouse.graph.programs.rows import same_settings
+from glasshouse.graph.programs.trace import same_settings
 
 
 class Widths(nn.Module):

@@ -9,14 +9,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol, runtime_checkable
 
-import torch
 from torch import Tensor
 
 from glasshouse.graph.rule.incremental.balls import Rings
 from glasshouse.graph.rule.incremental.graph import MaskedGraph
 from glasshouse.graph.rule.incremental.segments import segment_sum, starts_of
-
-_COLUMNS = 16  # a product with fewer columns takes MKL three times as long as its transpose with as few rows
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -99,21 +96,6 @@ def outputs_of(layer: Layer, inputs: Tensor, graph: MaskedGraph, *, limit: int) 
     if isinstance(layer, LeanLayer):
         return layer.outputs(inputs, graph, limit=limit)
     return layer.keep(inputs, graph, limit=limit)[1]
-
-
-def project(inputs: Tensor, weight: Tensor) -> Tensor:
-    """Each model's own linear map: inputs [rows, models or 1, width] by weight [models, width, out].
-
-    Example:
-        >>> project(torch.ones(4, 1, 3), torch.ones(2, 3, 5)).shape
-        torch.Size([4, 2, 5])
-    """
-    models, width, out = weight.shape
-    if inputs.shape[1] == 1:
-        return (inputs[:, 0] @ weight.transpose(0, 1).reshape(width, models * out)).view(-1, models, out)
-    if out < _COLUMNS and width >= 2 * _COLUMNS and not weight.is_cuda:
-        return torch.bmm(weight.transpose(1, 2), inputs.permute(1, 2, 0)).permute(2, 0, 1)
-    return torch.bmm(inputs.transpose(0, 1), weight).transpose(0, 1)
 
 
 def under_every_mask(values: Tensor, graph: MaskedGraph) -> Tensor:

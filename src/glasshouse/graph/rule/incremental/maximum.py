@@ -12,10 +12,11 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from glasshouse.graph.programs.rows import project
 from glasshouse.graph.rule.incremental import triton
 from glasshouse.graph.rule.incremental.balls import Ball, Paths, Rings
 from glasshouse.graph.rule.incremental.graph import MaskedGraph
-from glasshouse.graph.rule.incremental.layer import Cost, Layer, Toggled, project, under_every_mask
+from glasshouse.graph.rule.incremental.layer import Cost, Layer, Toggled, under_every_mask
 from glasshouse.graph.rule.incremental.segments import bag_sum, expand, lookup, slices_within, starts_of
 from glasshouse.graph.rule.incremental.triton_maximum import plain_maxima, ranked_senders, toggled_maxima
 

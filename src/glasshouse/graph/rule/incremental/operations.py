@@ -17,10 +17,10 @@ from torch_geometric.nn import MLP
 
 from glasshouse.graph.layers.layer_type import NotDescribed
 from glasshouse.graph.programs.program import MessageStep, arguments_of, toggled_type
-from glasshouse.graph.programs.rows import RowFunction, stacked_modules
+from glasshouse.graph.programs.rows import RowFunction, project, stacked_modules
 from glasshouse.graph.rule.incremental.any_layer import Unknown
 from glasshouse.graph.rule.incremental.attention import Attention, Ends
-from glasshouse.graph.rule.incremental.layer import EdgeValues, Layer, project
+from glasshouse.graph.rule.incremental.layer import EdgeValues, Layer
 from glasshouse.graph.rule.incremental.maximum import Maximum
 from glasshouse.graph.rule.incremental.sum import Summed
 

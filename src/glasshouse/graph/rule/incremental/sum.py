@@ -12,10 +12,11 @@ from typing import Any, Literal
 import torch
 from torch import Tensor
 
+from glasshouse.graph.programs.rows import project
 from glasshouse.graph.rule.incremental import triton
 from glasshouse.graph.rule.incremental.balls import Ball, Paths, Rings
 from glasshouse.graph.rule.incremental.graph import MaskedGraph, PairWeights
-from glasshouse.graph.rule.incremental.layer import Cost, Toggled, project, under_every_mask
+from glasshouse.graph.rule.incremental.layer import Cost, Toggled, under_every_mask
 from glasshouse.graph.rule.incremental.segments import bag_sum
 from glasshouse.graph.rule.incremental.triton_sum import message_gains, summed_rows
 

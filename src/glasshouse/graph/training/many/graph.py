@@ -20,6 +20,7 @@ from torch.overrides import TorchFunctionMode
 from glasshouse.core.arrays import FloatArray
 from glasshouse.graph.data.subgraph import InducedGraph
 from glasshouse.graph.models.edge_values import held_values
+from glasshouse.graph.programs.rows import share_dropped
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,6 +67,24 @@ class SparseMatrix:
         """[n, c] from [m, c]; gradients reach ``dense``."""
         product: Tensor = _Product.apply(self.rows, self.columns, dense)  # type: ignore[no-untyped-call]
         return product
+
+
+@dataclass(frozen=True)
+class Deferred:
+    """Rows that are not computed yet: a linear map of them may be cheaper than they are.
+
+    Args:
+        linear: from weights [K, out, in] to the map of the rows [K, m, out].
+        rows: the rows themselves, [K, m, in].
+
+    Example:
+        >>> ones = torch.ones(1, 2, 3)
+        >>> Deferred(linear=lambda weight: ones @ weight.mT, rows=lambda: ones).rows().shape
+        torch.Size([1, 2, 3])
+    """
+
+    linear: Callable[[Tensor], Tensor]
+    rows: Callable[[], Tensor]
 
 
 class _Product(torch.autograd.Function):
@@ -139,26 +158,6 @@ def drop_parts(values: Tensor, counts: Sequence[int], share: float, random: Sequ
     """
     parts = zip(values.split(list(counts)), random, strict=True)
     return torch.cat([drop(part[None], share, [generator])[0] for part, generator in parts])
-
-
-def share_dropped(function: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> float | None:
-    """The share that a call of torch's dropout drops; None if it is a call of something else.
-
-    Example:
-        >>> share_dropped(nn.functional.dropout, (torch.ones(2),), {"training": True})
-        0.5
-        >>> share_dropped(torch.relu, (torch.ones(2),), {}) is None
-        True
-    """
-    if function is nn.functional.dropout:
-        names, given = ("input", "p", "training"), {"p": 0.5, "training": True}
-    elif function is torch.dropout:
-        names, given = ("input", "p", "train"), {}
-    else:
-        return None
-    given.update(zip(names, args, strict=False))
-    given.update(kwargs)
-    return float(given["p"]) if given[names[2]] else 0.0
 
 
 class DrawnBy(TorchFunctionMode):
@@ -273,10 +272,10 @@ class BatchedGraph:
         found: Kept = self._kept[name]
         return found
 
-    def dense(self, x: SparseMatrix | Tensor) -> Tensor:
+    def dense(self, x: SparseMatrix | Tensor | Deferred) -> Tensor:
         """[K, m, features] of any layout; that of the features themselves is kept."""
-        if isinstance(x, Tensor):
-            return x
+        if isinstance(x, Tensor | Deferred):
+            return x if isinstance(x, Tensor) else x.rows()
         if x is self.x:
             return self.kept("dense", lambda: torch.stack([self.features_of(k) for k in range(self.count)]))
         return torch.stack([self.features_of(k, x) for k in range(self.count)])
@@ -295,8 +294,9 @@ class BatchedGraph:
         dense[row, x.rows.col_indices()[entries].long() - index * width] = x.rows.values()[entries]
         return dense
 
-    def drop(self, x: SparseMatrix | Tensor, share: float) -> SparseMatrix | Tensor:
+    def drop(self, x: SparseMatrix | Tensor | Deferred, share: float) -> SparseMatrix | Tensor:
         """Dropout with each model's own random numbers; of a sparse matrix only what is not 0 anyway is drawn."""
+        x = x.rows() if isinstance(x, Deferred) else x
         if self.random is None or share == 0:
             return x
         if isinstance(x, Tensor):
@@ -316,8 +316,10 @@ class BatchedGraph:
         """What nodes get from their neighbours, [K, m, c]: ``matrix`` [K m, K m] times ``hidden`` [K, m, c]."""
         return self.by_graph(matrix @ hidden.flatten(0, 1))
 
-    def linear(self, x: SparseMatrix | Tensor, weight: Tensor) -> Tensor:
+    def linear(self, x: SparseMatrix | Tensor | Deferred, weight: Tensor) -> Tensor:
         """[K, m, out]: features ``x`` times each model's own ``weight`` [K, out, in], transposed."""
+        if isinstance(x, Deferred):
+            return x.linear(weight)
         columns = weight.transpose(1, 2)  # [K, in, out]
         if isinstance(x, SparseMatrix):
             return self.by_graph(x @ columns.reshape(-1, columns.shape[2]))

@@ -6,7 +6,7 @@ that are sparse and constant, and the sum over neighbours then runs over the nar
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import torch
@@ -15,37 +15,22 @@ from torch_geometric.nn.conv.gcn_conv import gcn_norm
 from torch_geometric.utils import add_self_loops, remove_self_loops, scatter, softmax
 
 from glasshouse.graph.layers.layer_type import LAYER_TYPES
-from glasshouse.graph.training.many.graph import BatchedGraph, SparseMatrix, side_by_side
-from glasshouse.graph.training.many.rows import Deferred, Weights, batched_perceptron, biased, has_rows
-
-Layer = Callable[[Mapping[str, SparseMatrix | Tensor], Weights], Tensor]  # values of nodes, weights -> [K, m, out]
-
-
-def layer_obstacle(layer: nn.Module) -> str | None:
-    """Why this layer cannot be trained in one batch, or None.
-
-    Example:
-        >>> from torch_geometric.nn import GATConv, GCNConv
-        >>> layer_obstacle(GCNConv(4, 2)) is None
-        True
-        >>> layer_obstacle(GATConv(4, 2, aggr="max"))
-        'the layer GATConv is used with options that cannot be trained in one batch'
-    """
-    name, kind = type(layer).__name__, LAYER_TYPES.get(type(layer))
-    if kind is None:
-        return f"the layer {name} cannot be trained in one batch"
-    known = kind.can_train(layer) and layer.flow == "source_to_target"
-    if not known or not all(has_rows(getattr(layer, part)) for part in kind.modules):
-        return f"the layer {name} is used with options that cannot be trained in one batch"
-    return None
+from glasshouse.graph.programs.rows import Weights, weights_of
+from glasshouse.graph.training.many.graph import BatchedGraph, Deferred, SparseMatrix, side_by_side
+from glasshouse.graph.training.many.rows import BatchedRows, biased, rows_of
 
 
-def batched_layer(layer: nn.Module, graph: BatchedGraph, **edge_values: Tensor) -> Layer:
-    """The layer for all models of a batch; what is constant in training is computed once and kept with the graph.
+def batched_layer(
+    layer: nn.Module, graph: BatchedGraph, weights: Weights, **edge_values: Tensor
+) -> Callable[..., Tensor]:
+    """The layer for all models of a batch: from its values of nodes, by the names of its arguments, to [K, m, out].
+
+    What is constant in training is computed once and kept with the graph.
 
     Args:
         layer: of one model.
         graph: the models' graphs.
+        weights: of the layer, by name, each [K, ...].
         **edge_values: arguments with one number per edge, [E].
 
     Example:
@@ -53,25 +38,19 @@ def batched_layer(layer: nn.Module, graph: BatchedGraph, **edge_values: Tensor) 
         >>> from glasshouse.graph.data.subgraph import InducedGraph
         >>> one = InducedGraph(torch.ones(2, 3), torch.tensor([[0], [1]]), torch.tensor([0, 1]))
         >>> graph = BatchedGraph.of([one, one])
-        >>> step = batched_layer(GCNConv(3, 5), graph)
-        >>> step({"x": graph.x}, {"lin.weight": torch.ones(2, 5, 3), "bias": torch.zeros(2, 5)}).shape
+        >>> weights = {"lin.weight": torch.ones(2, 5, 3), "bias": torch.zeros(2, 5)}
+        >>> batched_layer(GCNConv(3, 5), graph, weights)(x=graph.x).shape
         torch.Size([2, 64, 5])
     """
-    formula, operations = LAYER_TYPES[type(layer)].formula, _Training(layer, graph)
-
-    def step(values: Mapping[str, SparseMatrix | Tensor], weights: Weights) -> Tensor:
-        operations.weights = weights
-        return graph.dense(formula(operations, layer, **values, **edge_values))
-
-    return step
+    formula, operations = LAYER_TYPES[type(layer)].formula, _Training(layer, graph, weights)
+    return lambda **values: graph.dense(formula(operations, layer, **values, **edge_values))
 
 
 class _Training:
     """`glasshouse.graph.layers.layer_type.Operations` on values [K, m, width]; features may be sparse."""
 
-    def __init__(self, layer: Any, graph: BatchedGraph) -> None:
-        self.layer, self.graph = layer, graph
-        self.weights: Weights = {}
+    def __init__(self, layer: Any, graph: BatchedGraph, weights: Weights) -> None:
+        self.layer, self.graph, self.weights = layer, graph, weights
         self._modules: dict[str, Callable[..., Tensor]] = {}
 
     def found(self, name: str | None) -> Tensor | None:
@@ -108,8 +87,10 @@ class _Training:
 
     def module(self, x: Any, name: str) -> Tensor:
         if name not in self._modules:
-            self._modules[name] = batched_perceptron(getattr(self.layer, name), self.graph, name=name)
-        return self._modules[name](x, self.weights)
+            module, own = getattr(self.layer, name), weights_of(self.weights, name)
+            step: Any = rows_of(module)  # there is one, or the layer would have an obstacle
+            self._modules[name] = BatchedRows(module, own, self.graph).compiled(step)
+        return self.graph.dense(self._modules[name](x))
 
     def sum(
         self,
@@ -136,7 +117,7 @@ class _Training:
         self, x: Any, *, linear: str, bias: str | None = None, root: str | None = None, weight: Tensor | None = None
     ) -> Tensor:
         graph = self.graph
-        sent = _received(graph, x, None, "max") if weight is None else largest(graph.dense(x), graph, weight)
+        sent = _received(graph, x, None, "max") if weight is None else _largest(graph.dense(x), graph, weight)
         made = biased(self.linear(sent, linear, bias=False), self._vector(bias))
         return made if root is None else made + self.linear(x, root, bias=False)
 
@@ -167,7 +148,7 @@ class _Training:
         dropout: float = 0.0,
         bias: str | None = None,
     ) -> Tensor:
-        graph, pairs = self.graph, attention_edges(self.graph, loops=loops is not None)
+        graph, pairs = self.graph, _pairs(self.graph, loops=loops is not None)
         parts = [None if one is None else graph.dense(one).unflatten(2, (heads, -1)) for one in ends(self, x)]
         shown, sent, asked = (None if one is None else one.flatten(0, 1) for one in parts)  # [K m, heads, columns]
         shown = None if shown is None else shown[pairs.source]
@@ -185,7 +166,7 @@ class _Training:
         return biased(made.flatten(2) if concat else made.mean(2), self._vector(bias))
 
     def _scores(
-        self, score: Callable[..., Tensor], names: Sequence[str], shown: Any, asked: Any, pairs: AttentionEdges
+        self, score: Callable[..., Tensor], names: Sequence[str], shown: Any, asked: Any, pairs: _Pairs
     ) -> Tensor:
         """[E, heads]; if the score has weights, the edges of each model with its own."""
         if not names:
@@ -226,7 +207,7 @@ def _matrix(
         return SparseMatrix.of_edges(edges, values, nodes=graph.nodes)
 
     options = getattr(layer, "normalization", None) if norm == "laplacian" else (loops, fill, own, only)
-    return graph.kept(("matrix", norm, options, weight is None or id(weight)), make)
+    return graph.kept(("matrix", norm, options, weight), make)
 
 
 def _laplacian(layer: Any, graph: BatchedGraph) -> SparseMatrix:
@@ -243,12 +224,12 @@ def _received(graph: BatchedGraph, x: Any, matrix: SparseMatrix | None, aggr: st
     """Sums or maxima of the neighbours' values; those of the features are taken once, in their layout."""
     if x is graph.x:
         return graph.kept(("received", aggr), lambda: _features_of_neighbours(graph, matrix, aggr))
-    return graph.spread(matrix, graph.dense(x)) if matrix else largest(graph.dense(x), graph)
+    return graph.spread(matrix, graph.dense(x)) if matrix else _largest(graph.dense(x), graph)
 
 
 def _features_of_neighbours(graph: BatchedGraph, matrix: SparseMatrix | None, aggr: str) -> SparseMatrix | Tensor:
     if isinstance(graph.x, Tensor):
-        return graph.spread(matrix, graph.x) if matrix else largest(graph.x, graph)
+        return graph.spread(matrix, graph.x) if matrix else _largest(graph.x, graph)
     found = []
     for k in range(graph.count):  # one graph at a time: the dense features of all might not fit
         within = (graph.edge_index[1] // graph.size) == k
@@ -258,14 +239,8 @@ def _features_of_neighbours(graph: BatchedGraph, matrix: SparseMatrix | None, ag
     return side_by_side(found, graph.size, sparse=True)
 
 
-def largest(hidden: Tensor, graph: BatchedGraph, weight: Tensor | None = None) -> Tensor:
-    """The largest of the neighbours' values, [K, m, c]; 0 without neighbours. Ties share the gradient, as in PyG.
-
-    Args:
-        hidden: [K, m, c].
-        graph: the models' graphs.
-        weight: [E] numbers that the values are multiplied with; 1 by default.
-    """
+def _largest(hidden: Tensor, graph: BatchedGraph, weight: Tensor | None = None) -> Tensor:
+    """The largest of the neighbours' values, [K, m, c]; 0 without neighbours. Ties share the gradient, as in PyG."""
     source, target = graph.edge_index
     sent = hidden.flatten(0, 1)[source]
     if weight is not None:
@@ -274,30 +249,23 @@ def largest(hidden: Tensor, graph: BatchedGraph, weight: Tensor | None = None) -
     return graph.by_graph(found)
 
 
-class AttentionEdges(NamedTuple):
-    """The edges of all graphs, model by model, so that each model draws its own dropout of them."""
+class _Pairs(NamedTuple):
+    """The edges that carry attention, model by model, so that each model draws its own dropout of them."""
 
     source: Tensor  # [E]
     target: Tensor  # [E]
     counts: list[int]  # [K] edges per model
 
 
-def attention_edges(graph: BatchedGraph, *, loops: bool) -> AttentionEdges:
-    """The edges that carry attention; with ``loops``, one self-loop per node in place of those of the graph.
+def _pairs(graph: BatchedGraph, *, loops: bool) -> _Pairs:
+    """The edges of all graphs; with ``loops``, one self-loop per node in place of those of the graphs."""
 
-    Example:
-        >>> from glasshouse.graph.data.subgraph import InducedGraph
-        >>> one = InducedGraph(torch.eye(2), torch.tensor([[0, 1], [1, 1]]), torch.tensor([0, 1]))
-        >>> attention_edges(BatchedGraph.of([one, one]), loops=True).counts
-        [65, 65]
-    """
-
-    def make() -> AttentionEdges:
+    def make() -> _Pairs:
         edges = graph.edge_index
         if loops:
             edges = add_self_loops(remove_self_loops(edges)[0], num_nodes=graph.nodes)[0]
             edges = edges[:, (edges[0] // graph.size).argsort(stable=True)]
         owner = edges[0] // graph.size
-        return AttentionEdges(edges[0], edges[1], torch.bincount(owner, minlength=graph.count).tolist())
+        return _Pairs(edges[0], edges[1], torch.bincount(owner, minlength=graph.count).tolist())
 
     return graph.kept(("attention", loops), make)

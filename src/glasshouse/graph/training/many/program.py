@@ -13,59 +13,48 @@ from torch import Tensor, nn
 from torch.func import functional_call
 
 from glasshouse.graph.layers.layer_type import LAYER_TYPES
-from glasshouse.graph.programs.program import MessageStep, Program, RowStep, Step, Value, arguments_of, filled
+from glasshouse.graph.programs.program import MessageStep, Program, RowStep, Step, Value, arguments_of
+from glasshouse.graph.programs.rows import Weights, weights_of
 from glasshouse.graph.programs.trace import Asked
 from glasshouse.graph.training.many.graph import BatchedGraph, DrawnBy
-from glasshouse.graph.training.many.layers import batched_layer, layer_obstacle
-from glasshouse.graph.training.many.rows import Weights, batched_rows, weights_of
+from glasshouse.graph.training.many.layers import batched_layer
+from glasshouse.graph.training.many.rows import BatchedRows, rows_of
 from glasshouse.training.batches import ModuleBatch
 
 
-def apart_step(
+def _apart(
     step: Step, roots: Sequence[nn.Module], graph: BatchedGraph, weights: Weights
 ) -> Callable[[Mapping[str, Any]], Tensor]:
     """The step as each model's own module does it, on its own graph without the nodes that fill it up.
 
     So it may look at the whole graph, as GraphNorm does. It is exact, but saves only the time of the other steps.
-
-    Args:
-        step: a layer or row-wise operations.
-        roots: the K traced models.
-        graph: their graphs.
-        weights: of the whole model, by name, each [K, ...]; buffers are changed in place.
     """
     if isinstance(step, MessageStep):
         calls: list[nn.Module] = [root.get_submodule(step.module) for root in roots]
-        own = weights_of(weights, step.module)
-        args, kwargs, names = step.args, dict(step.kwargs), (*step.inputs, *step.edges)
+        own, names, edges = weights_of(weights, step.module), (*step.inputs, *step.edges), step.edges
     else:
-        calls = [step.function(root) for root in roots]
-        own = {name: weights[name.removeprefix("model.")] for name in calls[0].state_dict()}
-        args, kwargs, names = (), {}, step.inputs
-    per_edge = set(step.edges) if isinstance(step, MessageStep) else set(names if step.on == "edges" else ())
+        calls, names = [step.function(root) for root in roots], step.inputs
+        own, edges = {name: weights[name] for name in calls[0].state_dict()}, names if step.on == "edges" else ()
     random = graph.random or [None] * graph.count
 
     def run(values: Mapping[str, Any]) -> Tensor:
-        given = {name: _own(values[name], graph, per_edge=name in per_edge) for name in names}
+        given = {name: _own(values[name], graph, per_edge=name in edges) for name in names}
         # in one go: a slice per model would give each weight K gradients as large as all of them
         mine = {name: tensor.unbind(0) for name, tensor in own.items()}
         results = []
         for k, (call, one) in enumerate(zip(calls, graph.own, strict=True)):
-            at_hand = {**{name: parts[k] for name, parts in given.items()}, "edge_index": one.edge_index}
-            if isinstance(step, MessageStep):
-                called: Any = filled(args, at_hand)
-            else:
-                called = tuple(at_hand[name].clone() if step.changes_inputs else at_hand[name] for name in names)
+            args, kwargs = step.arguments({**_of(given, k), "edge_index": one.edge_index})
             with DrawnBy(random[k]):
-                result = functional_call(
-                    call, {name: parts[k] for name, parts in mine.items()}, called, filled(kwargs, at_hand)
-                )
-            results.append(result)
+                results.append(functional_call(call, _of(mine, k), tuple(args), kwargs))
         if isinstance(step, MessageStep) or step.on == "nodes":
             return torch.stack([_padded(result, graph.size) for result in results])
         return torch.cat(results)
 
     return run
+
+
+def _of(parts: Mapping[str, Sequence[Tensor]], k: int) -> dict[str, Tensor]:
+    return {name: part[k] for name, part in parts.items()}
 
 
 def _own(value: Any, graph: BatchedGraph, *, per_edge: bool) -> list[Tensor]:
@@ -132,17 +121,17 @@ class BatchedProgram:
             call_obstacle(step, root, self.graph) is not None if isinstance(step, MessageStep) else step.on == "edges"
         )
         if alone:
-            return apart_step(step, self._roots, self.graph, self._weights)
+            return _apart(step, self._roots, self.graph, self._weights)
         if isinstance(step, RowStep):
-            rows = batched_rows(step, root, self.graph, self._weights)
-            return lambda values: rows([values[name] for name in step.inputs])
+            rows = BatchedRows(root, self._weights, self.graph).compiled(step)
+            return lambda values: rows(*[values[name] for name in step.inputs])
         module = root.get_submodule(step.module)
         given = {name: value.name for name, value in arguments_of(module, step).items() if name != "edge_index"}
         edges = {name: self.graph.edge_values[value] for name, value in given.items() if value in step.edges}
         nodes = {name: value for name, value in given.items() if name not in edges}
-        layer, own = batched_layer(module, self.graph, **edges), weights_of(self._weights, step.module)
+        layer = batched_layer(module, self.graph, weights_of(self._weights, step.module), **edges)
         self.together += 1
-        return lambda values: layer({name: values[value] for name, value in nodes.items()}, own)
+        return lambda values: layer(**{name: values[value] for name, value in nodes.items()})
 
 
 def call_obstacle(step: MessageStep, root: nn.Module, graph: BatchedGraph) -> str | None:
@@ -163,27 +152,24 @@ def call_obstacle(step: MessageStep, root: nn.Module, graph: BatchedGraph) -> st
         >>> call_obstacle(traced(layer).messages[0], Asked(layer), BatchedGraph.of([one]))
         'the layer EdgeConv cannot be trained in one batch'
     """
-    layer = root.get_submodule(step.module)
-    obstacle = layer_obstacle(layer)
-    if obstacle:
-        return obstacle
-    given = arguments_of(layer, step)
-    plain = LAYER_TYPES[type(layer)].takes(layer, given) and all(isinstance(one, Value) for one in given.values())
+    layer: Any = root.get_submodule(step.module)
+    name, kind, given = type(layer).__name__, LAYER_TYPES.get(type(layer)), arguments_of(layer, step)
+    if kind is None:
+        return f"the layer {name} cannot be trained in one batch"
+    known = kind.can_train(layer) and layer.flow == "source_to_target"
+    if not known or not all(rows_of(getattr(layer, part)) for part in kind.modules):
+        return f"the layer {name} is used with options that cannot be trained in one batch"
+    plain = kind.takes(layer, given) and all(isinstance(one, Value) for one in given.values())
     numbers = {name for name, value in graph.edge_values.items() if value.ndim == 1}
     if not plain or not numbers.issuperset(step.edges):
-        return f"the layer {type(layer).__name__} gets values that cannot be trained in one batch"
+        return f"the layer {name} gets values that cannot be trained in one batch"
     return None
 
 
 def _all_names(batch: ModuleBatch) -> Weights:
-    """Parameters and buffers under every name that they have; a tensor may be shared by two modules."""
+    """Parameters and buffers under every name that they have in a traced model; two modules may share a tensor."""
     tensors: dict[str, Tensor] = {**batch.parameters, **batch.buffers}
     model = batch.models[0]
-    first: dict[int, Tensor] = {}
-    pairs: Sequence[tuple[str, Tensor]] = [
-        *model.named_parameters(remove_duplicate=False),
-        *model.named_buffers(remove_duplicate=False),
-    ]
-    for name, tensor in pairs:
-        tensors[name] = first.setdefault(id(tensor), tensors.get(name, tensor))
-    return tensors
+    named = (*model.named_parameters(remove_duplicate=False), *model.named_buffers(remove_duplicate=False))
+    stacked = {tensor: tensors[name] for name, tensor in named if name in tensors}
+    return {f"model.{name}": stacked[tensor] for name, tensor in named}

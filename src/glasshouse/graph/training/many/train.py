@@ -14,7 +14,7 @@ from glasshouse.core.errors import InputError
 from glasshouse.core.randomness import seed_for
 from glasshouse.graph.data.subgraph import induced
 from glasshouse.graph.programs.program import MessageStep, NoProgram
-from glasshouse.graph.programs.rows import same_settings
+from glasshouse.graph.programs.trace import same_settings
 from glasshouse.graph.training.many.check import Plan, mean_losses, planned
 from glasshouse.graph.training.many.graph import BatchedGraph, padded_size
 from glasshouse.graph.training.many.program import BatchedProgram
