@@ -21,7 +21,7 @@ from tests.strategies import gaussian_evidence
 def test_all_three_audits_take_groups_after_the_policy() -> None:
     for one in (glasshouse.audit, glasshouse.audit_evidence, glasshouse.graph.audit):
         names = list(inspect.signature(one).parameters)
-        assert names[names.index("policy") + 1] == "groups", one
+        assert names[names.index("threshold") + 1] == "groups", one
         assert inspect.signature(one).parameters["groups"].default is None
 
 

@@ -32,7 +32,7 @@ from glasshouse.evaluation.checks.members import Finding, shared_losses, shared_
 from glasshouse.evaluation.groups import as_groups
 from glasshouse.evaluation.privacy import as_claim
 from glasshouse.evaluation.run import with_public_records
-from glasshouse.evaluation.thresholds import Policy
+from glasshouse.evaluation.thresholds import ThresholdRule
 from glasshouse.evidence import Evidence, LossTrace, Mode, QueryOptions, collect
 from glasshouse.evidence.public import public_mask
 from glasshouse.evidence.trace import traced_losses
@@ -62,7 +62,7 @@ def audit(
     fprs: Sequence[float] | None = None,
     prior: float | ArrayLike = 0.5,
     claim: PrivacyClaim | Mapping[str, float] | None = None,
-    policy: Policy = "mean",
+    threshold: ThresholdRule = "mean",
     groups: Mapping[str, ArrayLike] | None = None,
     fraction: float = 0.5,
     pool: Path | str | None = None,
@@ -97,7 +97,7 @@ def audit(
         fprs: wanted false-positive rates; by default those of 1 % and 0.1 % that the sample can resolve.
         prior: λ, the share of members that the attacker expects: one number, or one per record.
         claim: a stated (ε, δ) to judge: a `PrivacyClaim`, or a mapping with ``epsilon`` and perhaps ``delta``.
-        policy: ``"mean"`` or the careful ``"max"`` of the simulated targets' thresholds.
+        threshold: ``"mean"`` or the careful ``"max"`` of the simulated targets' thresholds.
         groups: columns that divide the records, by name, such as ``{"sex": […], "age": […]}``, one value per record.
             The report shows the leak of each group. Numbers with many different values are cut into quartiles.
         fraction: share of records that trains a shadow model.
@@ -195,7 +195,7 @@ def audit(
         fingerprint=population.fingerprint(),
         shadow_seconds=seconds + time.perf_counter() - started,
         settings={
-            **settings_of(trainer, shadow_trainer, prior=prior, fraction=fraction, policy=policy),
+            **settings_of(trainer, shadow_trainer, prior=prior, fraction=fraction, threshold=threshold),
             **({"answers": "labels alone"} if query is not None and query.labels_only else {}),
         },
         versions=library_versions(),
@@ -211,7 +211,7 @@ def audit(
         fprs=wanted,
         context=context,
         claim=claim,
-        policy=policy,
+        threshold=threshold,
         compute=compute,
         progress=progress,
         left_out=left_out,
@@ -245,7 +245,7 @@ def audit_evidence(
     fprs: Sequence[float] | None = None,
     prior: float | ArrayLike = 0.5,
     claim: PrivacyClaim | Mapping[str, float] | None = None,
-    policy: Policy = "mean",
+    threshold: ThresholdRule = "mean",
     groups: Mapping[str, ArrayLike] | None = None,
     seed: int = 0,
     title: str = "Membership audit from saved evidence",
@@ -264,7 +264,7 @@ def audit_evidence(
         fprs: wanted false-positive rates.
         prior: λ, the share of members that the attacker expects: one number, or one per record.
         claim: a stated (ε, δ) to judge: a `PrivacyClaim`, or a mapping with ``epsilon`` and perhaps ``delta``.
-        policy: ``"mean"`` or the careful ``"max"`` of the simulated targets' thresholds.
+        threshold: ``"mean"`` or the careful ``"max"`` of the simulated targets' thresholds.
         groups: columns that divide the records, by name, such as ``{"sex": […], "age": […]}``, one value per record.
             The report shows the leak of each group. Numbers with many different values are cut into quartiles.
         seed: of every random choice.
@@ -296,7 +296,7 @@ def audit_evidence(
         shadows=evidence.models,
         mode=mode,
         seed=seed,
-        settings={"prior": prior_text(prior), "threshold policy": policy},
+        settings={"prior": prior_text(prior), "threshold": threshold},
         versions=library_versions(),
         warnings=shared.warnings,
         notes=(*evidence.notes, *shared.notes),
@@ -309,7 +309,7 @@ def audit_evidence(
         fprs=wanted,
         context=context,
         claim=claim,
-        policy=policy,
+        threshold=threshold,
         progress=progress,
         left_out=left_out,
         prior=prior,

@@ -37,7 +37,7 @@ from glasshouse.evaluation.checks.members import doubtful_members, same_models, 
 from glasshouse.evaluation.intervals import Sampled, estimate_whole
 from glasshouse.evaluation.metrics import resolvable
 from glasshouse.evaluation.quick_estimate import FEW_MODELS, foresee
-from glasshouse.evaluation.thresholds import Policy
+from glasshouse.evaluation.thresholds import ThresholdRule
 from glasshouse.evidence import Evidence
 from glasshouse.io.limits import lacks_memory
 from glasshouse.pool import ShadowPool
@@ -122,7 +122,7 @@ def settings_of(
     *,
     prior: float | ArrayLike,
     fraction: float,
-    policy: Policy,
+    threshold: ThresholdRule,
 ) -> dict[str, Any]:
     """What a report shows about how an audit was run."""
     return {
@@ -130,7 +130,7 @@ def settings_of(
         "shadow trainer": "as the target's" if shadow_trainer is None else described(shadow_trainer),
         "prior": prior_text(prior),
         "training share": fraction,
-        "threshold policy": policy,
+        "threshold": threshold,
     }
 
 
@@ -212,7 +212,7 @@ def audit_view(
     fprs: tuple[float, ...],
     context: Context,
     claim: PrivacyClaim | None = None,
-    policy: Policy = "mean",
+    threshold: ThresholdRule = "mean",
     progress: bool | None = None,
     left_out: Mapping[str, str] | None = None,
     surroundings: Surroundings | None = None,
@@ -235,7 +235,7 @@ def audit_view(
         fprs: wanted false-positive rates.
         context: what was audited, and how.
         claim: a stated (ε, δ) to judge.
-        policy: ``"mean"`` or the careful ``"max"`` of the simulated targets' thresholds.
+        threshold: ``"mean"`` or the careful ``"max"`` of the simulated targets' thresholds.
         progress: whether to show bars.
         left_out: attacks that were left out beforehand, each with the reason.
         surroundings: of the records, where they are nodes of a graph.
@@ -262,7 +262,7 @@ def audit_view(
                     view,
                     fprs=fprs,
                     members=members,
-                    policy=policy,
+                    threshold=threshold,
                     progress=progress,
                     trials=trials,
                     prior=prior,

@@ -200,7 +200,7 @@ class AuditFile(Strict):
     mode: Literal["online", "offline"] = "online"
     fprs: list[Share] | None = None
     prior: Share = 0.5
-    policy: Literal["mean", "max"] = "mean"
+    threshold: Literal["mean", "max"] = "mean"
     claim: ClaimSection | None = None
     seed: Annotated[int, Field(ge=0)] = 0
     pool: str | None = None
@@ -349,7 +349,7 @@ def run_audit_file(
         "fprs": config.fprs,
         "prior": config.prior,
         "claim": config.claim.model_dump() if config.claim else None,
-        "policy": config.policy,
+        "threshold": config.threshold,
         "fraction": config.fraction,
         "seed": config.seed,
         "pool": None if config.pool is None else folder / config.pool,

@@ -36,7 +36,7 @@ from glasshouse.evaluation import Known, PrivacyClaim
 from glasshouse.evaluation.checks.members import shared_nodes
 from glasshouse.evaluation.groups import as_groups
 from glasshouse.evaluation.privacy import as_claim
-from glasshouse.evaluation.thresholds import Policy
+from glasshouse.evaluation.thresholds import ThresholdRule
 from glasshouse.evidence import Mode
 from glasshouse.graph.attacks.g_base import with_truth
 from glasshouse.graph.budget import within_minutes
@@ -85,7 +85,7 @@ def audit(
     fprs: Sequence[float] | None = None,
     prior: float | ArrayLike = 0.5,
     claim: PrivacyClaim | Mapping[str, float] | None = None,
-    policy: Policy = "mean",
+    threshold: ThresholdRule = "mean",
     groups: Mapping[str, ArrayLike] | None = None,
     fraction: float = 0.5,
     pool: Path | str | None = None,
@@ -124,7 +124,7 @@ def audit(
         fprs: wanted false-positive rates; by default 1 % and 0.1 %, if the sample can resolve them.
         prior: λ, the share of members that the attacker expects: one number, or one per node.
         claim: a stated (ε, δ) to judge: a `PrivacyClaim`, or a mapping with ``epsilon`` and perhaps ``delta``.
-        policy: ``"mean"`` or the careful ``"max"`` of the simulated targets' thresholds.
+        threshold: ``"mean"`` or the careful ``"max"`` of the simulated targets' thresholds.
         groups: columns that divide the nodes, by name, such as ``{"sex": […], "age": […]}``, one value per node.
             The report shows the leak of each group. Numbers with many different values are cut into quartiles.
         fraction: share of the nodes that each shadow model is trained on.
@@ -232,7 +232,7 @@ def audit(
         fingerprint=population.fingerprint(),
         shadow_seconds=spent,
         settings={
-            **settings_of(owner, shadow_trainer, prior=prior, fraction=fraction, policy=policy),
+            **settings_of(owner, shadow_trainer, prior=prior, fraction=fraction, threshold=threshold),
             "setting": setting,
             "attacker's graph": "the owner's" if known_graph is None else GraphPopulation(seen).fingerprint(),
             "engine": _engine(made, scene, seed=seed),
@@ -254,7 +254,7 @@ def audit(
         fprs=wanted,
         context=context,
         claim=claim,
-        policy=policy,
+        threshold=threshold,
         compute=compute,
         progress=progress,
         prior=prior,
