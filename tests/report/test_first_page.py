@@ -12,7 +12,7 @@ import yaml
 from typer.testing import CliRunner
 
 import glasshouse
-from glasshouse import AuditResult, Evidence, PrivacyClaim, audit_evidence
+from glasshouse import AuditResult, Evaluation, Evidence, PrivacyClaim, audit_evidence
 from glasshouse.cli import app
 from glasshouse.config import AuditFile
 from glasshouse.evaluation import Interval
@@ -164,7 +164,7 @@ def test_every_count_of_the_exposure_is_its_own_rate() -> None:
 
 def test_a_sample_that_resolves_no_rate_still_speaks_about_pairs() -> None:
     evidence, members = gaussian_evidence(records=60, models=8, shift=2.0, seed=0)
-    summary = audit_evidence(evidence, members=members, attacks=["base"], fprs=[]).summary()
+    summary = audit_evidence(evidence, members=members, attacks=["base"], evaluation=Evaluation(fprs=[])).summary()
     assert exposure_of(summary) is None
     assert "a coin is right in 50" in pairs_sentence(summary)
     assert "a coin is right in 50" in render_html(summary)

@@ -15,7 +15,7 @@ import pytest
 import yaml
 from typer.testing import CliRunner
 
-from glasshouse import AuditResult, InputError, audit_evidence
+from glasshouse import AuditResult, Evaluation, InputError, audit_evidence
 from glasshouse.cli import app
 from glasshouse.config import read_policy
 from glasshouse.report.policy import Finding, Limit, Policy, Verdict, judge, junit_xml
@@ -30,7 +30,7 @@ NOW = datetime(2026, 11, 16, tzinfo=UTC)
 def audited(shift: float) -> AuditResult:
     evidence, members = gaussian_evidence(records=3000, models=8, shift=shift, seed=1)
     groups = {"sex": np.where(np.arange(3000) % 3 == 0, "a", "b"), "rare": np.arange(3000) < 30}
-    return audit_evidence(evidence, members=members, attacks=["base", "rmia"], groups=groups)
+    return audit_evidence(evidence, members=members, attacks=["base", "rmia"], evaluation=Evaluation(groups=groups))
 
 
 @pytest.fixture(scope="module")

@@ -23,26 +23,26 @@ from glasshouse.core.progress import work_so_far
 COMMANDS = {
     "new": (
         "glasshouse.cli.new",
-        "Write a commented script or audit file that runs as it stands, to put your own model and data into.",
+        "Write a commented script or audit file that runs as it is, as a start for your own model and data.",
     ),
     "audit": ("glasshouse.cli.audit", "Train shadow models, attack the target, and write a report."),
-    "score": ("glasshouse.cli.audit", "Attack from saved evidence alone: no model, no training."),
+    "score": ("glasshouse.cli.audit", "Attack saved evidence: no model, no training."),
     "report": ("glasshouse.cli.saved_runs", "Render the report of an earlier run again."),
     "compare": (
         "glasshouse.cli.saved_runs",
-        "Put runs side by side: what a defence buys, what it costs, and whether that is more than chance.",
+        "Compare runs: what a defence gains and costs, and whether the difference is more than chance.",
     ),
     "verify": (
         "glasshouse.cli.saved_runs",
-        "Check every file of a run or a pool against its checksum: exit code 0 if all is well, 3 if something is not.",
+        "Check every file of a run or pool against its checksum: exit code 0 if all match, 3 if not.",
     ),
     "lookup": (
         "glasshouse.cli.saved_runs",
-        "Print the hash that stands for each id in a redacted run; with --ids, also the id behind each hash.",
+        "Print the hash of each id in a redacted run; with --ids, also the id of each hash.",
     ),
     "appendix": (
         "glasshouse.cli.saved_runs",
-        "Write the evidence file: what was measured, declared and assumed, beside what regulators and standards ask.",
+        "Write the evidence file: what was measured, declared and assumed, next to what regulators and standards ask.",
     ),
     "check": (
         "glasshouse.cli.saved_runs",
@@ -50,17 +50,17 @@ COMMANDS = {
     ),
     "reproduce": (
         "glasshouse.cli.reproduce",
-        "Run an experiment of the paper, and print our figures beside those of the paper.",
+        "Run an experiment of the paper and print our figures next to those of the paper.",
     ),
     "doctor": (
         "glasshouse.cli.doctor",
-        "Show versions, extras, GPU, cores, memory, browser and folders, and how to get what is missing.",
+        "Show versions, extras, GPU, cores, memory, browser and folders, and how to install what is missing.",
     ),
     "attacks": (
         "glasshouse.cli.doctor",
-        "List the attacks, by the names to use in files and options; those that need a graph come last.",
+        "List the names of the attacks for files and options; those that need a graph come last.",
     ),
-    "datasets": ("glasshouse.cli.doctor", "List the data sets, by the names to use in files."),
+    "datasets": ("glasshouse.cli.doctor", "List the names of the data sets for files."),
 }
 
 

@@ -137,7 +137,7 @@ def _accelerator() -> Iterator[Fact]:
         import torch
     except ImportError:
         hint = "Run: pip install 'glasshouse[torch]'"
-        yield Fact(subject="GPU", status="absent", found="not looked for, since torch is not installed.", hint=hint)
+        yield Fact(subject="GPU", status="absent", found="not checked, since torch is not installed.", hint=hint)
         return
     if torch.cuda.is_available():
         for number in range(torch.cuda.device_count()):
@@ -152,7 +152,7 @@ def _size() -> Iterator[Fact]:
     yield Fact(subject="cores", status="ok", found=str(joblib.cpu_count()))
     memory = _memory()
     if memory is None:
-        yield Fact(subject="memory", status="absent", found="this system does not say how much there is.")
+        yield Fact(subject="memory", status="absent", found="this system does not report how much there is.")
     else:
         yield Fact(subject="memory", status="ok", found=f"{memory / _GIB:.1f} GiB")
 
@@ -173,7 +173,7 @@ def _browser() -> Iterator[Fact]:
     found = next((place for name in _BROWSERS if (place := shutil.which(name))), None)
     if found is None:
         hint = "A report is one file that needs no network: open it on another machine."
-        yield Fact(subject="browser", status="absent", found="none on the path.", hint=hint)
+        yield Fact(subject="browser", status="absent", found="none on the PATH.", hint=hint)
     else:
         yield Fact(subject="browser", status="ok", found=found)
 
@@ -221,14 +221,14 @@ CHECKS: tuple[Callable[[], Iterator[Fact]], ...] = (
 
 @app.command()
 def doctor(as_json: Json = False) -> None:
-    """Show versions, extras, GPU, cores, memory, browser and folders, and how to get what is missing."""
+    """Show versions, extras, GPU, cores, memory, browser and folders, and how to install what is missing."""
     facts = checkup()
     if as_json:
         typer.echo(json.dumps([dataclasses.asdict(fact) for fact in facts], ensure_ascii=False))
         return
     typer.echo("\n".join(fact.line for fact in facts))
     faults = sum(fact.status == "fault" for fact in facts)
-    typer.echo("\nNothing is wrong." if not faults else f"\n{faults} of these must be mended for some audits.")
+    typer.echo("\nNo problems found." if not faults else f"\n{faults} of these must be fixed for some audits.")
 
 
 _NO_GRAPH = "  none here: the extra `graph` is not installed. Run: pip install 'glasshouse[graph]'"
@@ -236,7 +236,7 @@ _NO_GRAPH = "  none here: the extra `graph` is not installed. Run: pip install '
 
 @app.command()
 def attacks() -> None:
-    """List the attacks, by the names to use in files and options; those that need a graph come last."""
+    """List the names of the attacks for files and options; those that need a graph come last."""
     on_records = attack_names(graph=False)
     typer.echo("\n".join(on_records))
     typer.echo("\nOn graphs also:")
@@ -247,7 +247,7 @@ def attacks() -> None:
 
 @app.command()
 def datasets() -> None:
-    """List the data sets, by the names to use in files."""
+    """List the names of the data sets for files."""
     typer.echo("data: {name: …}")
     for name, about in data_names().items():
         typer.echo(f"  {name:<10}{about}")

@@ -39,18 +39,17 @@ def _limited(context: typer.Context, given: str | None) -> str | None:
     return given
 
 
-Author = Annotated[str | None, typer.Option(help="Who answers for the audit; shown in the report.")]
-Json = Annotated[bool, typer.Option("--json", help="Print the figures as JSON, for machines.")]
+Author = Annotated[str | None, typer.Option(help="Who is responsible for the audit; shown in the report.")]
+Json = Annotated[bool, typer.Option("--json", help="Print the figures as JSON.")]
 KeyFile = Annotated[
-    Path | None, typer.Option("--key", help="With --redact: the file of the key; RUN.key beside the run by default.")
+    Path | None, typer.Option("--key", help="With --redact: the key file. Default: RUN.key beside the run.")
 ]
 Memory = Annotated[
     str | None,
     typer.Option(
         "--memory",
         callback=_limited,
-        help="Memory limit of one file, and of toggling nodes on the CPU; the command, and each of its workers, takes "
-        "at most twice as much. Default: 1GiB; for audit only while files are read.",
+        help="Memory limit per input file and for CPU toggling (default 1GiB); a process may use twice as much.",
     ),
 ]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace an earlier run in the same folder.")]
@@ -60,14 +59,14 @@ Shared = Annotated[
         "--shared",
         envvar="GLASSHOUSE_SHARED",
         callback=_share,
-        help="Let others read what is written, as the umask says; without it, only you can.",
+        help="Write files with the umask's permissions instead of owner-only.",
     ),
 ]
 PolicyFile = Annotated[
-    Path | None, typer.Option("--policy", help="Limits (a YAML file, as for check) that rate the run in the report.")
+    Path | None, typer.Option("--policy", help="YAML file of limits, as for check; the report rates the run by them.")
 ]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress bars, and no lines about progress.")]
-Redact = Annotated[bool, typer.Option("--redact", help="Replace the records' ids by keyed hashes.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Do not show progress.")]
+Redact = Annotated[bool, typer.Option("--redact", help="Replace the ids of records with keyed hashes.")]
 
 
 Found = TypeVar("Found")
@@ -79,10 +78,10 @@ def key_file(*, redact: bool, key: Path | None, out: Path | None) -> Path | None
     """Where the key of a redaction is or will be, checked before the long work; None if nothing is redacted."""
     if not redact:
         if key is not None:
-            raise InputError("--key: is used with --redact alone; add --redact, or leave it out.")
+            raise InputError("--key: is only used with --redact; add --redact, or leave it out.")
         return None
     if key is None and out is None:
-        raise InputError("--redact: there is no folder to keep the key beside; add --out or --key.")
+        raise InputError("--redact: there is no run folder to store the key beside; add --out or --key.")
     place = key if key is not None else key_beside(out or Path())
     if resolved(place).exists():
         read_or_make_key(place)
@@ -139,8 +138,8 @@ def finish(
         if key is not None:
             place = visible(key.resolve())
             console.print(f"Key to the hashed ids: {place}", highlight=False, soft_wrap=True, markup=False)
-        apart = f", {seconds - loading:.1f} s of it computing" if loading >= _LONG else ""
-        console.print(f"[dim]{seconds:.1f} s in all{apart}[/dim]", highlight=False)
+        apart = f", of which {seconds - loading:.1f} s computing" if loading >= _LONG else ""
+        console.print(f"[dim]{seconds:.1f} s in total{apart}[/dim]", highlight=False)
     if fault is not None:
         raise fault
 

@@ -19,7 +19,10 @@ from glasshouse.training.estimator_compat import habits_of, parts_of, single_pre
 if TYPE_CHECKING:
     from torch import nn
 
-LABELS_ADVICE = "If labels are all that it gives, ask for labels alone, which shows less: audit(…, query=LabelOnly())."
+LABELS_ADVICE = (
+    "If labels are all that it gives, ask for labels alone, which shows less: "
+    "audit(…, attacker=Attacker(query=LabelOnly()))."
+)
 
 
 @dataclass(frozen=True, eq=False)
