@@ -25,9 +25,10 @@ from glasshouse.cli.steps import (
     checked,
     finish,
     key_file,
+    limits_of,
 )
 from glasshouse.compute import RayCluster, chosen_compute
-from glasshouse.config import AuditFile, read_audit_file, read_policy, run_audit_file, with_options
+from glasshouse.config import AuditFile, read_audit_file, run_audit_file, with_options
 from glasshouse.core.errors import InputError
 from glasshouse.core.escape import visible
 from glasshouse.evaluation import PrivacyClaim
@@ -86,15 +87,15 @@ def audit(
 ) -> None:
     """Train shadow models, attack the target, and write a report."""
     started = time.perf_counter()
-    config = checked(
+    config, _, limits, key_place = checked(
         lambda: AuditFile() if file is None else read_audit_file(file),
         lambda: check_free(out, overwrite=overwrite),
-        lambda: None if policy is None else read_policy(policy),
+        lambda: limits_of(policy),
         lambda: key_file(redact=redact, key=key, out=out),
     )
-    place = None if pool is None else str(resolved(pool))
+    kept = None if pool is None else str(resolved(pool))
     config = with_options(
-        config, attacks=attacks or None, shadows=shadows, nodes=nodes, minutes=minutes, seed=seed, pool=place
+        config, attacks=attacks or None, shadows=shadows, nodes=nodes, minutes=minutes, seed=seed, pool=kept
     )
     compute = chosen_compute(workers=workers, cluster=cluster, gpus=gpus)
     if isinstance(compute, RayCluster):
@@ -122,8 +123,8 @@ def audit(
         as_json=as_json,
         seconds=time.perf_counter() - started,
         loading=computing - started,
-        policy=None if policy is None else read_policy(policy),
-        key=key_file(redact=redact, key=key, out=out),
+        policy=limits,
+        key=key_place,
         author=author,
     )
     if file is None and not as_json:
@@ -164,10 +165,10 @@ def score(
     started = time.perf_counter()
     if mode not in ("online", "offline"):
         raise InputError(f'--mode: "{mode}" is not a mode; use online or offline.')
-    found = checked(
+    found, _, limits, key_place = checked(
         lambda: read_evidence(evidence),
         lambda: None if out is None else check_free(out, overwrite=overwrite),
-        lambda: None if policy is None else read_policy(policy),
+        lambda: limits_of(policy),
         lambda: key_file(redact=redact, key=key, out=out),
     )
     known: Mode = "online" if mode == "online" else "offline"
@@ -191,7 +192,7 @@ def score(
         overwrite=overwrite,
         as_json=as_json,
         seconds=time.perf_counter() - started,
-        policy=None if policy is None else read_policy(policy),
-        key=key_file(redact=redact, key=key, out=out),
+        policy=limits,
+        key=key_place,
         author=author,
     )

@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from glasshouse.cli.app import app, say
-from glasshouse.cli.steps import Author, Json, KeyFile, Memory, PolicyFile, Redact, Shared, checked, key_file
+from glasshouse.cli.steps import Author, Json, KeyFile, Memory, PolicyFile, Redact, Shared, checked, key_file, limits_of
 from glasshouse.config import read_policy
 from glasshouse.core.errors import InputError, shortened
 from glasshouse.io.files import check_name, digest, resolved, write_file
@@ -42,14 +42,14 @@ def report(
     page, or audit with --redact.
     """
     page = out or run / "report.html"
-    summary = checked(
+    summary, _, limits, place = checked(
         lambda: read_run(run),
         lambda: check_page(page),
-        lambda: None if policy is None else read_policy(policy),
+        lambda: limits_of(policy),
         lambda: key_file(redact=redact, key=key, out=run),
     )
-    place = None if summary.context.redacted else key_file(redact=redact, key=key, out=run)
-    limits = policy_of(run) if policy is None else read_policy(policy)
+    place = None if summary.context.redacted else place
+    limits = limits or policy_of(run)
     if author is not None:
         summary = dataclasses.replace(summary, context=dataclasses.replace(summary.context, author=author))
     if place is not None:
@@ -80,7 +80,7 @@ def compare(
     memory: Memory = None,
 ) -> None:
     """Compare runs: what a defence gains and costs, and whether the difference is more than chance."""
-    found = checked(
+    found, _ = checked(
         lambda: {name: read_run_with_records(run) for name, run in _named(runs).items()}, lambda: check_page(out)
     )
     with guarded("runs", what="runs that can be compared"):
@@ -179,7 +179,7 @@ def appendix(
 ) -> None:
     """Write the evidence file: what was measured, declared and assumed, next to what regulators and standards ask."""
     pages = [(out or run) / name for name in ("appendix.md", "appendix.html")]
-    summary = checked(lambda: read_run(run), *[lambda page=page: check_page(page) for page in pages])
+    summary, *_ = checked(lambda: read_run(run), *[lambda page=page: check_page(page) for page in pages])
     written = written_at(run)
     findings = () if policy is None else judge(summary, read_policy(policy), written=written).findings
     with guarded(run, what="a run that can be described"):
@@ -209,7 +209,7 @@ def check(
     as_json: Json = False,
 ) -> None:
     """Judge a run by a policy: exit code 0 if no limit is exceeded, 3 if one is, 4 if the run is inconclusive."""
-    limits = checked(lambda: read_policy(policy), lambda: None if junit is None else check_page(junit))
+    limits, _ = checked(lambda: read_policy(policy), lambda: None if junit is None else check_page(junit))
     summary = read_run(run)
     with guarded(run, what="a run that can be judged"):
         verdict = judge(summary, limits, written=written_at(run))

@@ -7,13 +7,14 @@ import json
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, TypeVar
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
 
 from glasshouse.auditing.result import AuditResult
 from glasshouse.cli.app import say, stopped_code
+from glasshouse.config import read_policy
 from glasshouse.core.errors import InputError, raise_faults
 from glasshouse.core.escape import visible
 from glasshouse.io.files import resolved, sharing
@@ -69,8 +70,6 @@ Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Do not show progress
 Redact = Annotated[bool, typer.Option("--redact", help="Replace the ids of records with keyed hashes.")]
 
 
-Found = TypeVar("Found")
-
 _LONG = 1.0  # seconds of loading that are worth a word
 
 
@@ -86,6 +85,11 @@ def key_file(*, redact: bool, key: Path | None, out: Path | None) -> Path | None
     if resolved(place).exists():
         read_or_make_key(place)
     return place
+
+
+def limits_of(file: Path | None) -> Policy | None:
+    """The policy in a file; None without one."""
+    return None if file is None else read_policy(file)
 
 
 def finish(
@@ -144,14 +148,14 @@ def finish(
         raise fault
 
 
-def checked(read: Callable[[], Found], *checks: Callable[[], object]) -> Found:
-    """What ``read`` gives, if every check passes too; else the faults of all of them, those of ``read`` first."""
+def checked(*steps: Callable[[], Any]) -> list[Any]:
+    """What each step gives, before the long work; if some of them fail, the faults of all of them."""
+    found: list[Any] = []
     faults: list[str] = []
-    found: list[Found] = []
-    for step in (lambda: found.append(read()), *checks):
+    for step in steps:
         try:
-            step()
+            found.append(step())
         except InputError as error:
             faults.extend(error.faults)
     raise_faults(faults)
-    return found[0]
+    return found

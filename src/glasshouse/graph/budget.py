@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import bisect
 import dataclasses
+import functools
 import logging
 import time
 from collections.abc import Callable, Mapping
@@ -134,7 +136,8 @@ def plan_budget(
     best: tuple[int, _Level] = (0, _LEVELS[-1])
     for level in _LEVELS:
         made = _at_level(attacks, level)
-        fitting = _fitting_nodes(made, cost, models=models, nodes=nodes, size=size, seconds=usable)
+        predicted = functools.partial(_predicted, made, cost, models, size)
+        fitting = bisect.bisect_right(range(1, nodes + 1), usable, key=predicted)  # the most nodes that fit
         if fitting >= min(nodes, max(least, _ENOUGH_NODES)):
             best = (fitting, level)
             break
@@ -148,7 +151,7 @@ def plan_budget(
         for name, less in made.items()
         if _drawn(less) != _drawn(attacks[name])
     ]
-    expected = _predicted(made, cost, models=models, nodes=chosen, size=size) * _SPARE
+    expected = _predicted(made, cost, models, size, chosen) * _SPARE
     note = f"Planned to take {minutes:g} minutes: " + (
         f"to fit, the audit used {'; '.join(given_up)}." if given_up else "nothing had to be given up."
     )
@@ -217,21 +220,7 @@ def _drawn(attack: Attack[Any]) -> str:
     return " + ".join(map(str, attack.samples)) if isinstance(attack, GStacked) else ""
 
 
-def _fitting_nodes(
-    attacks: Mapping[str, Attack[Any]], cost: QuestionCost, *, models: int, nodes: int, size: int, seconds: float
-) -> int:
-    """The most nodes whose questions fit, up to those wanted; 0 if not even one does."""
-    low, high = 0, nodes
-    while low < high:
-        middle = (low + high + 1) // 2
-        if _predicted(attacks, cost, models=models, nodes=middle, size=size) <= seconds:
-            low = middle
-        else:
-            high = middle - 1
-    return low
-
-
-def _predicted(attacks: Mapping[str, Attack[Any]], cost: QuestionCost, *, models: int, nodes: int, size: int) -> float:
+def _predicted(attacks: Mapping[str, Attack[Any]], cost: QuestionCost, models: int, size: int, nodes: int) -> float:
     """Seconds of all questions: models x masks, of the target and of the simulated ones."""
     total = 0.0
     for attack in attacks.values():
