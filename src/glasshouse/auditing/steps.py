@@ -94,16 +94,7 @@ def train_shadows(
     seed: int,
     progress: bool | None,
 ) -> tuple[Any, float]:
-    """Train the shadow models that a folder keeps, and then the target if none is given.
-
-    Args:
-        pool: planned.
-        trainer: of the target.
-        population: the owner's records or graph; the attacker's, in the pool, may differ.
-        model: the target; None trains one.
-        members: [N] which records train it.
-        seed: of every random choice.
-        progress: whether to show bars.
+    """Train the shadow models that a folder keeps, and then the target on its members [N] if none is given.
 
     Returns:
         The target, and the seconds spent on shadow models so far; those that are not kept are trained when queried.

@@ -106,16 +106,8 @@ def finish(
 ) -> None:
     """Save, print, and show where the report is; figures that cannot be saved are still printed.
 
-    Args:
-        result: of the audit.
-        out: folder for the run; None to print only.
-        overwrite: replace an earlier run there.
-        as_json: print JSON for machines.
-        seconds: of the whole command.
-        loading: of these, what passed before anything was computed: libraries, mostly.
-        policy: that rates the run.
-        key: file of the key by which ids are hashed, which is made if it is not there; None to keep ids.
-        author: who answers for the audit; None to keep what the audit file says.
+    ``loading`` is the part of ``seconds`` before anything was computed. With a key file, which is made if it is
+    missing, ids become hashes.
     """
     fault: InputError | None = None
     if author is not None:

@@ -80,11 +80,6 @@ def measure_questions(scene: Scene, *, seed: int, clock: Callable[[], float] = t
     """Toggle a few nodes and then some more, with all models of a scene, and see what a node costs.
 
     A first question, which is not measured, compiles what is compiled and sends the graph to the device.
-
-    Args:
-        scene: with the trained models.
-        seed: of the choice of nodes and masks.
-        clock: that measures seconds.
     """
     random = generator(seed, "budget")
     masks = random.random((_MASKS, int(scene.data.num_nodes))) < float(scene.shadow_members.mean())
@@ -170,16 +165,7 @@ def within_minutes(
     least: int,
     seed: int,
 ) -> BudgetPlan:
-    """Measure what a question costs, and plan the rest of an audit.
-
-    Args:
-        scene: with the trained models, and all nodes that are wanted.
-        attacks: by name.
-        minutes: of the whole audit.
-        began: when it began, by `time.perf_counter`.
-        least: nodes that are audited in any case.
-        seed: of every random choice.
-    """
+    """Measure what a question costs, and plan the rest of an audit that began at a time of `time.perf_counter`."""
     asking = [attack for attack in attacks.values() if isinstance(attack, GBASE | GStacked | Best)]
     if not asking or "graph" not in scene.offers:
         return BudgetPlan(len(scene.nodes), dict(attacks), {}, "")
