@@ -104,4 +104,4 @@ def test_a_sample_of_nodes_is_refused_for_records_and_below_one() -> None:
         with_options(AuditFile.model_validate({"data": {"name": "digits"}}), nodes=10)
     done = CliRunner().invoke(app, ["audit", "--nodes", "0"])
     assert done.exit_code == 2
-    assert "Invalid value for '--nodes': 0 is not in the range" in done.stderr
+    assert "--nodes" in done.stderr

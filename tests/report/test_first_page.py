@@ -38,7 +38,7 @@ def audited(shift: float, **options: Any) -> AuditResult:
 
 @pytest.fixture(scope="module")
 def leaky() -> AuditResult:
-    return audited(2.0, groups={"sex": np.where(np.arange(1500) % 3 == 0, "a", "b")})
+    return audited(2.0, evaluation=Evaluation(groups={"sex": np.where(np.arange(1500) % 3 == 0, "a", "b")}))
 
 
 @pytest.fixture(scope="module")
@@ -126,7 +126,7 @@ def test_an_owners_policy_gives_the_rating(leaky: AuditResult, tight: AuditResul
 
 
 def test_a_claim_that_is_contradicted_is_high() -> None:
-    result = audited(2.0, claim=PrivacyClaim(epsilon=0.01))
+    result = audited(2.0, evaluation=Evaluation(claim=PrivacyClaim(epsilon=0.01)))
     rating = rating_of(result.summary())
     assert rating.level == "high"
     assert "claimed for the model is contradicted" in " ".join(rating.sentences)
@@ -186,7 +186,8 @@ def test_the_crowd_has_as_many_figures_as_the_share_says(share: float, high: flo
 
 
 def test_the_first_part_needs_no_abbreviation_explained(leaky: AuditResult, tight: AuditResult) -> None:
-    for result in (leaky, tight, audited(2.0, members=None), audited(2.0, claim=PrivacyClaim(epsilon=1.0))):
+    claimed = audited(2.0, evaluation=Evaluation(claim=PrivacyClaim(epsilon=1.0)))
+    for result in (leaky, tight, audited(2.0, members=None), claimed):
         text = first_part(render_html(result.summary()))
         assert ABBREVIATIONS.findall(text) == []
         assert "What was tried, and what was not" in text
