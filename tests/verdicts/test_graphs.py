@@ -197,7 +197,7 @@ def test_the_usual_script_is_noticed_as_transductive() -> None:
     )
     assert "the target (its mean loss" in found.context.warnings[0]
     assert found.context.warnings[0].endswith(
-        " and all shadow models. The audit takes them as inductive, and its "
+        " and all shadow models. The audit treats them as inductive, so its "
         'figures are wrong: pass setting="transductive".'
     )
 
