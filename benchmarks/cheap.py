@@ -20,7 +20,18 @@ import numpy as np
 import torch
 from sklearn.ensemble import RandomForestClassifier
 
-from glasshouse import LossTrace, Population, SklearnTrainer, TorchTrainer, audit, digits, mlp, random_subsets
+from glasshouse import (
+    Attacker,
+    Evaluation,
+    LossTrace,
+    Population,
+    SklearnTrainer,
+    TorchTrainer,
+    audit,
+    digits,
+    mlp,
+    random_subsets,
+)
 from glasshouse.auditing.result import AuditResult
 from glasshouse.core.randomness import seed_for
 from glasshouse.data.named import adult, cifar10
@@ -132,18 +143,21 @@ def measure(setting: Setting, tables: Mapping[int, Table], *, targets: int | Non
             trace = LossTrace(population) if isinstance(trainer, TorchTrainer) else None
             extra = {} if trace is None else {"after_epoch": trace.record}
             model = trainer(population, members, seed_for(7, "target", number), **extra)
-            given = {"model": model, "members": members, "fprs": [FPR], "seed": 7, "progress": False}
+            given = {"model": model, "members": members, "seed": 7, "progress": False}
+            given["evaluation"] = Evaluation(fprs=[FPR])
             figures: dict[str, tuple[float, float]] = {}
             seconds: dict[int, float] = {}
             results: dict[int, AuditResult] = {}
             for models in (0, 1, 8):
                 began = time.process_time()
-                more = {"trace": trace} if models == 0 else {"trainer": trainer}
+                more = {"attacker": Attacker(trace=trace)} if models == 0 else {"trainer": trainer}
                 place = Path(folder) / str(models) if models == 8 else None
                 results[models] = audit(population, shadows=models, pool=place, **more, **given)
                 seconds[models] = time.process_time() - began
                 figures |= {f"{models} {name}": pair for name, pair in _figures(results[models]).items()}
-            public = audit(population, shadows=0, public=_PUBLIC, attacks=["public-quantile", "loss"], **given)
+            public = audit(
+                population, shadows=0, attacker=Attacker(public=_PUBLIC), attacks=["public-quantile", "loss"], **given
+            )
             figures |= {f"public {name}": pair for name, pair in _figures(public).items()}
             if found:  # the pool was trained for the first target
                 seconds[8] = found[0].seconds[8]

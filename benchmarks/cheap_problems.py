@@ -26,7 +26,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 
-from glasshouse import Population, SklearnTrainer, TorchTrainer, audit_evidence, digits, mlp, random_subsets
+from glasshouse import Evaluation, Population, SklearnTrainer, TorchTrainer, audit_evidence, digits, mlp, random_subsets
 from glasshouse.core.arrays import BoolArray, FloatArray
 from glasshouse.core.errors import InputError
 from glasshouse.core.randomness import generator, seed_for
@@ -247,7 +247,9 @@ def cases(source: str, trainer: str, *, targets: int | None = None, seed: int = 
             shadow_members=pool.members,
             labels=population.y,
         )
-        result = audit_evidence(evidence, members=members, fprs=[FPR], seed=number, progress=False)
+        result = audit_evidence(
+            evidence, members=members, evaluation=Evaluation(fprs=[FPR]), seed=number, progress=False
+        )
         assert result.headline is not None
         strongest = result.outcomes[result.headline.attack]
         assert strongest.metrics is not None

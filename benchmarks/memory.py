@@ -27,10 +27,11 @@ print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
 """
 GRAPH = """
 import resource, sys
+from glasshouse import Evaluation
 from glasshouse.graph import GNNTrainer, audit, load_graph
 trainer = GNNTrainer(hidden=64, epochs=5, device="cpu")
-attacks = ["base", "lira", "rmia", {"name": "g-base", "sampler": "mia"}]
-audit(load_graph("cora"), trainer=trainer, shadows=int(sys.argv[1]), attacks=attacks, fprs=[], progress=False)
+options = {"attacks": ["base", "lira", "rmia", {"name": "g-base", "sampler": "mia"}], "progress": False}
+audit(load_graph("cora"), trainer=trainer, shadows=int(sys.argv[1]), evaluation=Evaluation(fprs=[]), **options)
 print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
 """
 

@@ -22,7 +22,18 @@ from sklearn.ensemble import GradientBoostingRegressor, RandomForestRegressor
 from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
 from sklearn.svm import LinearSVC
 
-from glasshouse import LabelOnly, Population, QueryOptions, SklearnTrainer, TorchTrainer, audit, digits, mlp
+from glasshouse import (
+    Attacker,
+    Evaluation,
+    LabelOnly,
+    Population,
+    QueryOptions,
+    SklearnTrainer,
+    TorchTrainer,
+    audit,
+    digits,
+    mlp,
+)
 from glasshouse.core.arrays import BoolArray
 from glasshouse.data import random_subsets
 from glasshouse.evaluation import clopper_pearson
@@ -59,7 +70,14 @@ def measured(population: Population, trainer: Any, attacks: Any, targets: int, q
     found: dict[str, list[tuple[float, float]]] = {name: [] for name in attacks}
     began = time.process_time()
     for seed in range(targets):
-        result = audit(population, trainer=trainer, attacks=list(attacks), fprs=[0.01], query=query, seed=seed)
+        result = audit(
+            population,
+            trainer=trainer,
+            attacks=list(attacks),
+            evaluation=Evaluation(fprs=[0.01]),
+            attacker=Attacker(query=query),
+            seed=seed,
+        )
         for name, outcome in result.outcomes.items():
             assert outcome.metrics is not None
             found[name].append((outcome.metrics.auc, outcome.metrics.rates[0].tpr))

@@ -1,15 +1,18 @@
 """For the manual's build: what Griffe does not read in our docstrings is put into a form that it does.
 
 ``Example:`` would be shown as a quote, and a formula as its LaTeX; a browser needs a library from elsewhere to draw it.
+Griffe reads files, so it does not see what the decorator `documented` adds.
 """
 
 from __future__ import annotations
 
 import html
+import importlib
+import inspect
 import re
 from typing import Any
 
-from griffe import Extension, Object
+from griffe import Extension, Function, Object
 
 __all__ = ["Docstrings", "as_examples", "formula"]
 
@@ -25,8 +28,11 @@ class Docstrings(Extension):
     """Changes the text of every docstring before it is parsed."""
 
     def on_object(self, *, obj: Object, **kwargs: Any) -> None:
-        """Rename the section of examples, and write formulas out."""
+        """Complete the text of a call, rename the section of examples, and write formulas out."""
         if obj.docstring is not None:
+            if isinstance(obj, Function) and any(str(one.value) == "documented" for one in obj.decorators):
+                call = getattr(importlib.import_module(obj.module.path), obj.name)
+                obj.docstring.value = inspect.getdoc(call) or ""
             text = as_examples(obj.docstring.value)
             obj.docstring.value = _FORMULA.sub(lambda found: f"<span>{formula(found[1])}</span>", text)
 

@@ -5,7 +5,7 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from glasshouse import Population, PrivacyClaim, SklearnTrainer, audit, random_subsets
+from glasshouse import Evaluation, Population, PrivacyClaim, SklearnTrainer, audit, random_subsets
 
 bunch = load_breast_cancer()
 population = Population(bunch.data, bunch.target_names[bunch.target], ids=[f"patient-{i}" for i in range(569)])
@@ -13,7 +13,7 @@ members = random_subsets(len(population), models=1, fraction=0.5, seed=0)[0]
 trainer = SklearnTrainer(estimator=make_pipeline(StandardScaler(), RandomForestClassifier(n_estimators=50)))
 
 claim = PrivacyClaim(epsilon=0.5)
-result = audit(population, members=members, trainer=trainer, shadows=8, fprs=[0.05], claim=claim)
+result = audit(population, members=members, trainer=trainer, shadows=8, evaluation=Evaluation(fprs=[0.05], claim=claim))
 print(result.table(), end="\n\n")
 print(result.summary().verdict)
 print(result.privacy.sentence() if result.privacy else "")

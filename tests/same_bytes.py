@@ -28,6 +28,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 import glasshouse
 import glasshouse.graph
+from glasshouse import Attacker, Evaluation
 from glasshouse.auditing.result import AuditResult
 from glasshouse.data import random_subsets
 from glasshouse.data.named import load_dataset
@@ -102,12 +103,12 @@ def of_settings() -> Digests:
     classes, regression = glasshouse.Population(x, labels), glasshouse.Population(x, numbers, regression=True)
     tree, forest = DecisionTreeClassifier(max_depth=6, random_state=0), RandomForestRegressor(10, random_state=0)
     settings: dict[str, tuple[Any, Any, dict[str, Any]]] = {
-        "prior 0.1": (classes, tree, {"prior": 0.1}),
+        "prior 0.1": (classes, tree, {"attacker": Attacker(prior=0.1)}),
         "offline": (classes, tree, {"mode": "offline"}),
-        "fraction 0.1": (classes, tree, {"fraction": 0.1}),
-        "labels alone": (classes, tree, {"query": glasshouse.LabelOnly(votes=4)}),
+        "fraction 0.1": (classes, tree, {"attacker": Attacker(fraction=0.1)}),
+        "labels alone": (classes, tree, {"attacker": Attacker(query=glasshouse.LabelOnly(votes=4))}),
         "regression": (regression, forest, {}),
-        "groups": (classes, tree, {"groups": {"sign": np.where(x[:, 1] > 0, "up", "down")}}),
+        "groups": (classes, tree, {"evaluation": Evaluation(groups={"sign": np.where(x[:, 1] > 0, "up", "down")})}),
     }
     found: Digests = {}
     for name, (population, estimator, given) in settings.items():

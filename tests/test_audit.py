@@ -10,6 +10,8 @@ import torch
 from sklearn.ensemble import GradientBoostingClassifier, RandomForestClassifier
 
 from glasshouse import (
+    Attacker,
+    Evaluation,
     Evidence,
     InputError,
     Population,
@@ -129,7 +131,7 @@ def test_a_users_own_model_and_plain_function_are_audited() -> None:
         members=members,
         trainer=by_heart,
         attacks=[BASE(), LiRA()],
-        fprs=[0.01],
+        evaluation=Evaluation(fprs=[0.01]),
     )
     rates = {name: outcome.metrics.rates[0].tpr for name, outcome in result.outcomes.items() if outcome.metrics}
     assert rates == {"base": 1.0, "lira": 1.0}
@@ -145,14 +147,19 @@ def test_a_stated_guarantee_that_is_kept_is_not_contradicted() -> None:
     members = random_subsets(len(population), models=1, fraction=0.5, seed=0)[0]
     trainer = PrivateTrainer(module=mlp(64, 10, hidden=(32,)), epsilon=2.0, delta=1e-4, epochs=3, batch_size=128)
     claim = PrivacyClaim(epsilon=2.0, delta=1e-4)
-    result = audit(population, members=members, trainer=trainer, attacks=["base"], shadows=4, claim=claim)
+    result = audit(
+        population, members=members, trainer=trainer, attacks=["base"], shadows=4, evaluation=Evaluation(claim=claim)
+    )
     assert result.privacy is not None
     assert not result.privacy.contradicted
 
 
 def test_a_false_guarantee_is_contradicted(overfitted: AuditResult) -> None:
     verdict = audit_evidence(
-        overfitted.evidence, members=overfitted.members, attacks=PAPER, claim=PrivacyClaim(epsilon=0.1, delta=1e-6)
+        overfitted.evidence,
+        members=overfitted.members,
+        attacks=PAPER,
+        evaluation=Evaluation(claim=PrivacyClaim(epsilon=0.1, delta=1e-6)),
     ).privacy
     assert verdict is not None
     assert verdict.contradicted
@@ -177,11 +184,15 @@ def test_what_is_no_claim_is_refused_before_the_training(kind: str) -> None:
     given, message = NO_CLAIMS[kind]
     population = Population(np.zeros((40, 2)), np.arange(40) % 2)
     calls: list[Any] = [
-        lambda: audit(population, trainer=untrained, claim=given),
-        lambda: audit_targets(population, trainer=untrained, claim=given),
-        lambda: graph_audit(citation_graph(nodes=120, classes=3), trainer=untrained, claim=given),
-        lambda: audit_targets(citation_graph(nodes=120, classes=3), trainer=untrained, claim=given),
-        lambda: audit_evidence(Evidence(target_loss=np.arange(9.0)), claim=given),
+        lambda: audit(population, trainer=untrained, evaluation=Evaluation(claim=given)),
+        lambda: audit_targets(population, trainer=untrained, evaluation=Evaluation(claim=given)),
+        lambda: graph_audit(
+            citation_graph(nodes=120, classes=3), trainer=untrained, evaluation=Evaluation(claim=given)
+        ),
+        lambda: audit_targets(
+            citation_graph(nodes=120, classes=3), trainer=untrained, evaluation=Evaluation(claim=given)
+        ),
+        lambda: audit_evidence(Evidence(target_loss=np.arange(9.0)), evaluation=Evaluation(claim=given)),
     ]
     for call in calls:
         with pytest.raises(InputError, match=message) as caught:
@@ -191,7 +202,9 @@ def test_what_is_no_claim_is_refused_before_the_training(kind: str) -> None:
 
 def test_a_claim_may_be_given_as_audit_files_write_it(overfitted: AuditResult) -> None:
     for given in ({"epsilon": 8, "delta": 1e-5}, {"epsilon": 0.1}):
-        verdict = audit_evidence(overfitted.evidence, members=overfitted.members, attacks=["base"], claim=given).privacy
+        verdict = audit_evidence(
+            overfitted.evidence, members=overfitted.members, attacks=["base"], evaluation=Evaluation(claim=given)
+        ).privacy
         assert verdict is not None
         assert verdict.claim == PrivacyClaim(**given)
         assert verdict.contradicted == (given["epsilon"] < 1)
@@ -228,12 +241,12 @@ MEMBERS = np.arange(60) < 30
         ({"shadows": 7}, "7 is not a positive even number"),
         ({"members": np.ones(60, dtype=bool)}, "both members and non-members"),
         ({"members": MEMBERS[:10]}, "members: shape"),
-        ({"fprs": [0.01]}, "with 30 non-members a false-positive rate of 0.01 is not measurable"),
+        ({"evaluation": Evaluation(fprs=[0.01])}, "with 30 non-members a false-positive rate of 0.01 is not"),
         ({"attacks": ["rmai", "lria"]}, r'attacks\[0\]: "rmai" is not an attack.*\nattacks\[1\]: "lria"'),
         ({"attacks": []}, "none given"),
         ({"attacks": [{"gamma": 2}]}, "needs a name"),
         ({"attacks": [{"name": "rmia", "gama": 2}]}, "'gama' is not a parameter"),
-        ({"prior": 1.5}, "prior"),
+        ({"attacker": Attacker(prior=1.5)}, "prior"),
     ],
 )
 def test_bad_input_is_refused_before_anything_is_trained(changed: dict[str, Any], message: str) -> None:
@@ -265,5 +278,7 @@ def test_a_small_sample_says_which_rates_it_cannot_resolve() -> None:
     assert result.fprs == ()
     assert "no false-positive rate of 1 % or less is measurable" in " ".join(result.summary().notes)
     assert "AUC" in result.summary().verdict
-    few = audit(POPULATION, members=MEMBERS, trainer=FOREST, attacks=["base"], shadows=2, fprs=[0.1])
+    few = audit(
+        POPULATION, members=MEMBERS, trainer=FOREST, attacks=["base"], shadows=2, evaluation=Evaluation(fprs=[0.1])
+    )
     assert "base has no threshold: shadows: 2 shadow models are too few" in " ".join(few.summary().notes)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from pathlib import Path
 from typing import Any
 
@@ -12,17 +11,10 @@ from sklearn.linear_model import LogisticRegression
 
 import glasshouse
 import glasshouse.graph
-from glasshouse import InputError, Population, SklearnTrainer, audit, audit_evidence
+from glasshouse import Evaluation, InputError, Population, SklearnTrainer, audit, audit_evidence
 from glasshouse.config import read_audit_file, run_audit_file
 from glasshouse.graph import GNNTrainer, citation_graph
 from tests.strategies import gaussian_evidence
-
-
-def test_all_three_audits_take_groups_after_the_policy() -> None:
-    for one in (glasshouse.audit, glasshouse.audit_evidence, glasshouse.graph.audit):
-        names = list(inspect.signature(one).parameters)
-        assert names[names.index("policy") + 1] == "groups", one
-        assert inspect.signature(one).parameters["groups"].default is None
 
 
 def test_records_are_divided_by_the_users_columns_and_by_class() -> None:
@@ -30,7 +22,7 @@ def test_records_are_divided_by_the_users_columns_and_by_class() -> None:
     population = Population(random.normal(size=(200, 3)), random.choice(["no", "yes"], 200))
     trainer = SklearnTrainer(estimator=LogisticRegression())
     columns: dict[str, Any] = {"age": np.arange(200), "sex": ["f", "m"] * 100}
-    result = audit(population, trainer=trainer, attacks=["base"], shadows=4, groups=columns)
+    result = audit(population, trainer=trainer, attacks=["base"], shadows=4, evaluation=Evaluation(groups=columns))
     found = [(one.column, one.group) for one in result.summary().groups]
     assert found[:4] == [("class", "no"), ("class", "yes"), ("age", "0–49"), ("age", "50–99")]
     assert found[-2:] == [("sex", "f"), ("sex", "m")]
@@ -41,13 +33,15 @@ def test_records_are_divided_by_the_users_columns_and_by_class() -> None:
         raise AssertionError("nothing is trained before the columns are checked")
 
     with pytest.raises(InputError, match="'sex' has shape"):
-        audit(population, trainer=never, attacks=["base"], shadows=4, groups={"sex": ["f"]})
+        audit(population, trainer=never, attacks=["base"], shadows=4, evaluation=Evaluation(groups={"sex": ["f"]}))
 
 
 def test_evidence_with_wrong_columns_is_refused() -> None:
     evidence, members = gaussian_evidence(records=40, models=4, shift=1.0, seed=0)
     with pytest.raises(InputError, match="'label' is the name of a column of the result"):
-        audit_evidence(evidence, members=members, attacks=["base"], groups={"label": np.zeros(40)})
+        audit_evidence(
+            evidence, members=members, attacks=["base"], evaluation=Evaluation(groups={"label": np.zeros(40)})
+        )
 
 
 def test_nodes_are_divided_by_degree_and_columns_cover_the_whole_graph() -> None:
@@ -55,7 +49,12 @@ def test_nodes_are_divided_by_degree_and_columns_cover_the_whole_graph() -> None
     trainer = GNNTrainer(hidden=4, epochs=2, device="cpu")
     nodes = np.arange(0, 160, 2)
     result = glasshouse.graph.audit(
-        data, trainer=trainer, attacks=["base"], shadows=4, nodes=nodes, groups={"half": np.arange(160) < 80}
+        data,
+        trainer=trainer,
+        attacks=["base"],
+        shadows=4,
+        nodes=nodes,
+        evaluation=Evaluation(groups={"half": np.arange(160) < 80}),
     )
     columns = [one.column for one in result.summary().groups]
     assert list(dict.fromkeys(columns)) == ["class", "degree", "half"]

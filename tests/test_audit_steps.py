@@ -10,6 +10,7 @@ import pytest
 from glasshouse.attacks import LossThreshold
 from glasshouse.attacks.attack import Attack
 from glasshouse.attacks.registry import chosen_attacks
+from glasshouse.auditing.options import Evaluation
 from glasshouse.auditing.steps import (
     audit_view,
     check_attacks,
@@ -38,7 +39,9 @@ class Failing(Attack):
 
 
 def result_of(**attacks: Attack) -> Any:
-    return audit_view(EVIDENCE, attacks, members=MEMBERS, labels=None, fprs=(0.2,), context=CONTEXT)
+    return audit_view(
+        EVIDENCE, attacks, members=MEMBERS, labels=None, evaluation=Evaluation(fprs=(0.2,)), context=CONTEXT
+    )
 
 
 @dataclass

@@ -215,7 +215,7 @@ def test_code_that_an_audit_file_names_is_not_run_unasked(glasshouse: Command, t
     assert done == Done(
         2,
         "",
-        f"audit.yaml: trainer.factory: runs code: own:make, from {tmp_path / 'own.py'}. If you trust it, say so: "
+        f"audit.yaml: trainer.factory: runs code: own:make, from {tmp_path / 'own.py'}. If you trust it, pass "
         "--trust-code (in Python, trust_code=True).\n1 problem, nothing was run.\n",
     )
 

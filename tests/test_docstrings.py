@@ -1,8 +1,13 @@
 from __future__ import annotations
 
 import importlib
+import inspect
 import re
 from pathlib import Path
+
+import griffe
+
+import glasshouse
 
 SOURCE = Path(__file__).parents[1] / "src"
 docstrings = importlib.import_module("docs.docstrings")
@@ -31,3 +36,11 @@ def test_formulas_are_read_as_a_person_writes_them() -> None:
 def test_only_the_heading_of_a_section_is_renamed() -> None:
     text = "Example: this.\n\nExample:\n    >>> 1\n"
     assert docstrings.as_examples(text) == "Example: this.\n\nExamples:\n    >>> 1\n"
+
+
+def test_the_manual_says_what_every_option_of_a_call_means() -> None:
+    """Griffe reads files, and the text of options is added to a call when it is imported."""
+    extensions = griffe.load_extensions(docstrings.Docstrings)
+    shown = griffe.load("glasshouse.auditing.call", search_paths=[SOURCE], extensions=extensions)["audit"].docstring
+    for name in inspect.signature(glasshouse.audit).parameters:
+        assert f"\n    {name}: " in shown.value, name

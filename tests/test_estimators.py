@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from glasshouse import SklearnTrainer, audit
+from glasshouse import Evaluation, SklearnTrainer, audit
 from glasshouse.data import random_subsets
 from tests.test_benchmarks import benchmark
 
@@ -42,7 +42,9 @@ def test_a_forests_members_are_found_by_the_likelihood_ratio_and_offline() -> No
 def test_the_report_says_that_votes_were_clipped() -> None:
     members = random_subsets(len(DIGITS), models=1, fraction=0.5, seed=0)[0]
     trainer = SklearnTrainer(estimator=ESTIMATORS["5-nearest neighbours"])
-    result = audit(DIGITS, members=members, trainer=trainer, attacks=["base"], shadows=4, fprs=[0.05])
+    result = audit(
+        DIGITS, members=members, trainer=trainer, attacks=["base"], shadows=4, evaluation=Evaluation(fprs=[0.05])
+    )
     assert result.context.notes == (
         "The model gives exact 0 and 1 and nothing closer to them than 0.2, so confidences are clipped to between 0.1 "
         "and 0.9.",

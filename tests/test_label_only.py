@@ -14,7 +14,7 @@ from sklearn.svm import LinearSVC
 from sklearn.tree import DecisionTreeClassifier
 from torch import nn
 
-from glasshouse import InputError, LabelOnly, Population, QueryOptions, SklearnTrainer, audit
+from glasshouse import Attacker, InputError, LabelOnly, Population, QueryOptions, SklearnTrainer, audit
 from glasshouse.core.arrays import BoolArray
 from glasshouse.evidence import query
 from glasshouse.query.adapters import KeptAnswers
@@ -110,7 +110,14 @@ def test_images_are_changed_by_an_augmentation() -> None:
 def test_an_estimator_without_probabilities_is_audited_and_kept(tmp_path: Path) -> None:
     trainer = SklearnTrainer(estimator=LinearSVC())
     runs = [
-        audit(POPULATION, trainer=trainer, shadows=4, attacks=["base"], query=LabelOnly(votes=16), pool=tmp_path / "p")
+        audit(
+            POPULATION,
+            trainer=trainer,
+            shadows=4,
+            attacks=["base"],
+            attacker=Attacker(query=LabelOnly(votes=16)),
+            pool=tmp_path / "p",
+        )
         for _ in range(2)
     ]
     assert (runs[0].outcomes["base"].scores == runs[1].outcomes["base"].scores).all()
@@ -122,7 +129,7 @@ def test_an_estimator_without_probabilities_is_audited_and_kept(tmp_path: Path) 
 
 def test_labels_show_a_leak_that_is_smaller_than_that_of_probabilities() -> None:
     """Trees remember: with labels alone, the members of the target are found too."""
-    found = audit(POPULATION, trainer=TREE, attacks=["base"], query=LabelOnly(votes=16))
+    found = audit(POPULATION, trainer=TREE, attacks=["base"], attacker=Attacker(query=LabelOnly(votes=16)))
     metrics = found.outcomes["base"].metrics
     assert metrics is not None
     assert metrics.auc > 0.6
@@ -167,7 +174,9 @@ REFUSALS: dict[str, tuple[Any, str]] = {
         r"LinearSVC has no predict_proba.*query=LabelOnly\(\)",
     ),
     "labels that the population does not have": (
-        lambda: audit(POPULATION, trainer=numbers, query=LabelOnly(votes=2), attacks=["base"], shadows=4),
+        lambda: audit(
+            POPULATION, trainer=numbers, attacker=Attacker(query=LabelOnly(votes=2)), attacks=["base"], shadows=4
+        ),
         "expects the population's own labels, such as 'no'.*it answered [01]",
     ),
     "a regressor": (

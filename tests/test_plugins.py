@@ -16,7 +16,7 @@ from torch import nn
 from torch_geometric.nn import GraphConv, TAGConv
 
 import glasshouse
-from glasshouse import Evidence
+from glasshouse import Evaluation, Evidence
 from glasshouse.attacks import Attack, attack_names, register
 from glasshouse.attacks.registry import _ATTACKS
 from glasshouse.config import AuditFile
@@ -70,7 +70,14 @@ def tag(features: int, hidden: int, classes: int, layers: int) -> list[nn.Module
 def test_a_network_is_one_function() -> None:
     register_network("tag")(tag)
     trainer = GNNTrainer(architecture="tag", hidden=8, epochs=20, device="cpu")
-    found = audit(DATA, trainer=trainer, attacks=["base", "g-base"], shadows=4, nodes=np.arange(40), fprs=[0.1])
+    found = audit(
+        DATA,
+        trainer=trainer,
+        attacks=["base", "g-base"],
+        shadows=4,
+        nodes=np.arange(40),
+        evaluation=Evaluation(fprs=[0.1]),
+    )
     assert np.isfinite(found.table()["auc"]).tolist() == [True, True]
     model = trainer.untrained(DATA)
     assert isinstance(model, GNN)
@@ -106,7 +113,11 @@ def test_an_attack_on_graphs_is_one_class() -> None:
     assert "degree" not in attack_names(graph=False)
     assert AuditFile(attacks=["degree"]).attacks == ["degree"]
     found = audit(
-        DATA, trainer=TRAINER, attacks=["degree", {"name": "best", "candidates": ["degree"]}], shadows=4, fprs=[0.1]
+        DATA,
+        trainer=TRAINER,
+        attacks=["degree", {"name": "best", "candidates": ["degree"]}],
+        shadows=4,
+        evaluation=Evaluation(fprs=[0.1]),
     )
     assert (found.outcomes["degree"].scores == found.outcomes["best"].scores).all()
     assert found.outcomes["degree"].thresholds
@@ -123,7 +134,9 @@ def test_an_attack_on_records_is_one_class_and_runs_on_graphs_too() -> None:
             return np.asarray(np.median(view.shadow_loss, axis=0) - view.target_loss)
 
     assert "gap" in attack_names(graph=False)
-    assert list(audit(DATA, trainer=TRAINER, attacks=["gap"], shadows=2, fprs=[0.1]).outcomes) == ["gap"]
+    assert list(
+        audit(DATA, trainer=TRAINER, attacks=["gap"], shadows=2, evaluation=Evaluation(fprs=[0.1])).outcomes
+    ) == ["gap"]
 
 
 def test_a_sampler_is_one_function(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -135,7 +148,9 @@ def test_a_sampler_is_one_function(monkeypatch: pytest.MonkeyPatch) -> None:
 
     assert AuditFile(attacks=[{"name": "g-base", "sampler": "everybody"}]).attacks
     attacks = [{"name": "g-base", "sampler": "everybody", "samples": 1}]
-    found = audit(DATA, trainer=TRAINER, attacks=attacks, shadows=2, nodes=np.arange(40), fprs=[0.1])
+    found = audit(
+        DATA, trainer=TRAINER, attacks=attacks, shadows=2, nodes=np.arange(40), evaluation=Evaluation(fprs=[0.1])
+    )
     assert found.outcomes["g-base-everybody"].details["sampler_recall"] == 1.0
 
 

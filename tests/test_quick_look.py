@@ -13,6 +13,8 @@ from sklearn.tree import DecisionTreeClassifier
 from typer.testing import CliRunner
 
 from glasshouse import (
+    Attacker,
+    Evaluation,
     Evidence,
     InputError,
     LabelOnly,
@@ -92,7 +94,9 @@ def test_public_records_and_a_trace_bring_the_rest_and_are_not_judged() -> None:
     for strength in (1e-3, 1e-2, 1.0, 100.0):
         trace.record(fitted(population, members, strength))
     prior = np.full(600, 0.5)
-    result = audit(population, model=model, members=members, shadows=0, public=0.4, trace=trace, prior=prior)
+    result = audit(
+        population, model=model, members=members, shadows=0, attacker=Attacker(public=0.4, trace=trace, prior=prior)
+    )
     assert tuple(result.table()["attack"]) == CHEAP_ATTACKS
     assert result.evidence.records == 600 - 120
     assert result.members is not None
@@ -100,7 +104,7 @@ def test_public_records_and_a_trace_bring_the_rest_and_are_not_judged() -> None:
     assert result.headline is not None
     assert result.headline.attack != "trace"
     assert set(result.records()["id"]) < set(population.ids)
-    same = audit(population, model=model, members=members, shadows=0, public=0.4, trace=trace.losses)
+    same = audit(population, model=model, members=members, shadows=0, attacker=Attacker(public=0.4, trace=trace.losses))
     assert (same.records()["public-quantile_score"] == result.records()["public-quantile_score"]).all()
 
 
@@ -108,8 +112,11 @@ def test_public_records_serve_an_audit_with_shadow_models_too() -> None:
     population, members = people()
     trainer = SklearnTrainer(estimator=LogisticRegression(max_iter=500))
     outside = ~members & (np.arange(600) % 2 == 0)
-    options: dict[str, Any] = {"members": members, "trainer": trainer, "groups": {"odd": np.arange(600) % 2}}
-    result = audit(population, shadows=4, attacks=["base", "public-quantile"], public=outside, **options)
+    groups = Evaluation(groups={"odd": np.arange(600) % 2})
+    options: dict[str, Any] = {"members": members, "trainer": trainer, "evaluation": groups}
+    result = audit(
+        population, shadows=4, attacks=["base", "public-quantile"], attacker=Attacker(public=outside), **options
+    )
     assert result.evidence.records == int((~outside).sum())
     assert result.foreseen is None
     assert result.left_out == {}
@@ -135,11 +142,11 @@ def test_what_a_quick_look_cannot_do_is_refused_in_one_line() -> None:
         ({"attacks": ["public-quantile"]}, "attacks: public-quantile: it learns from records that are known"),
         ({"attacks": ["loss", "trace"]}, "attacks: trace: it needs losses from the training"),
         (
-            {"attacks": ["trace"], "trace": np.ones((2, 600))},
+            {"attacks": ["trace"], "attacker": Attacker(trace=np.ones((2, 600)))},
             "attacks: all of them know who trained the target, or its",
         ),
-        ({"attacks": ["loss"], "trace": np.ones((2, 3))}, "trace: shape"),
-        ({"attacks": ["loss"], "public": members}, "public: 300 of the public records trained the target"),
+        ({"attacks": ["loss"], "attacker": Attacker(trace=np.ones((2, 3)))}, "trace: shape"),
+        ({"attacks": ["loss"], "attacker": Attacker(public=members)}, "public: 300 of the public records trained"),
         ({"shadows": -2}, "shadows: -2"),
         ({"shadows": 3}, "3 is not a positive even number"),
     ):
@@ -203,12 +210,12 @@ def test_labels_alone_give_no_estimate_and_public_records_may_be_ids() -> None:
     population, members = people()
     model = fitted(population, members)
     given: dict[str, Any] = {"members": members, "shadows": 0, "attacks": ["loss"], "progress": False}
-    asked = audit(population, model=model.predict, query=LabelOnly(votes=4), **given)
+    asked = audit(population, model=model.predict, attacker=Attacker(query=LabelOnly(votes=4)), **given)
     assert asked.foreseen is None
     assert "or the target does not give the probabilities of classes" in asked.summary().notes[1]
     outside = np.flatnonzero(~members)[:100]
     by_mask, by_ids = (
-        audit(population, model=model, public=one, **given)
+        audit(population, model=model, attacker=Attacker(public=one), **given)
         for one in (np.isin(np.arange(600), outside), population.ids[outside])
     )
     assert by_mask.table()["auc"].tolist() == by_ids.table()["auc"].tolist()

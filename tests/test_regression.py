@@ -17,7 +17,17 @@ from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
 from sklearn.tree import DecisionTreeRegressor
 from torch import nn
 
-from glasshouse import InputError, LabelOnly, Population, SklearnTrainer, TorchTrainer, audit, audit_evidence, mlp
+from glasshouse import (
+    Attacker,
+    InputError,
+    LabelOnly,
+    Population,
+    SklearnTrainer,
+    TorchTrainer,
+    audit,
+    audit_evidence,
+    mlp,
+)
 from glasshouse.auditing.result import AuditResult
 from glasshouse.core.arrays import BoolArray
 from glasshouse.evidence import read_evidence
@@ -178,12 +188,16 @@ REFUSALS: dict[str, tuple[Any, str]] = {
         "classifier: it cannot attack a regression: it looks at the probabilities of all classes",
     ),
     "labels of a regression": (
-        lambda: audit(POPULATION, trainer=LINEAR, query=LabelOnly()),
+        lambda: audit(POPULATION, trainer=LINEAR, attacker=Attacker(query=LabelOnly())),
         "a regression has no labels to ask for",
     ),
     "labels of a given regression": (
         lambda: audit(
-            POPULATION, model=lambda x: x[:, 0], members=np.arange(len(Y)) < 120, trainer=LINEAR, query=LabelOnly()
+            POPULATION,
+            model=lambda x: x[:, 0],
+            members=np.arange(len(Y)) < 120,
+            trainer=LINEAR,
+            attacker=Attacker(query=LabelOnly()),
         ),
         "a regression has no labels to ask for",
     ),

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from glasshouse import AuditResult, InputError, audit_evidence, read_evidence
+from glasshouse import AuditResult, Evaluation, InputError, audit_evidence, read_evidence
 from glasshouse.auditing.track import membership_figures
 from glasshouse.evaluation import tpr_at_fpr
 from glasshouse.report.policy import Limit, Policy, judge
@@ -17,7 +17,7 @@ from tests.strategies import PAPER, gaussian_evidence
 @pytest.fixture(scope="module")
 def result() -> AuditResult:
     evidence, members = gaussian_evidence(records=1000, models=8, shift=2.0, seed=0)
-    return audit_evidence(evidence, attacks=PAPER, members=members, fprs=[0.01, 0.05])
+    return audit_evidence(evidence, attacks=PAPER, members=members, evaluation=Evaluation(fprs=[0.01, 0.05]))
 
 
 def test_the_table_has_a_row_for_each_attack_with_intervals(result: AuditResult) -> None:
@@ -57,7 +57,9 @@ def test_saving_writes_every_file_and_what_they_say_agrees(result: AuditResult, 
     assert float(rows[3]["rmia_score"]) == result.outcomes["rmia"].scores[3]
     saved = read_evidence(folder / "evidence.npz")
     assert saved.members is not None
-    again = audit_evidence(saved.evidence, attacks=PAPER, members=saved.members, fprs=[0.01, 0.05])
+    again = audit_evidence(
+        saved.evidence, attacks=PAPER, members=saved.members, evaluation=Evaluation(fprs=[0.01, 0.05])
+    )
     assert (again.outcomes["lira"].scores == result.outcomes["lira"].scores).all()
     with pytest.raises(InputError, match="already holds something"):
         result.save(folder)
@@ -89,7 +91,7 @@ def test_printing_a_result_shows_what_the_command_line_shows_and_no_array(result
 def test_table_page_terminal_gate_and_mlflow_show_the_same_tpr(tmp_path: Path) -> None:
     """With one allowed false positive the sample's own rate is too high; nobody shows it as the figure."""
     evidence, members = gaussian_evidence(records=300, models=8, shift=0.5, seed=3)
-    found = audit_evidence(evidence, attacks=["base"], members=members, fprs=[0.01])
+    found = audit_evidence(evidence, attacks=["base"], members=members, evaluation=Evaluation(fprs=[0.01]))
     metrics = found.outcomes["base"].metrics
     assert metrics is not None
     rate = metrics.rates[0]

@@ -8,11 +8,12 @@ import numpy as np
 import pytest
 from sklearn.tree import DecisionTreeClassifier
 
-from glasshouse import InputError, Population, SklearnTrainer, audit_targets
+from glasshouse import Evaluation, InputError, Population, SklearnTrainer, audit_targets
 from glasshouse.auditing.targets import SeveralTargets
 from glasshouse.core.arrays import BoolArray
 from glasshouse.graph import GNNTrainer, citation_graph
 from glasshouse.report import read_run
+from glasshouse.report.policy import Limit, Policy, policy_of
 
 TREE = SklearnTrainer(estimator=DecisionTreeClassifier(max_depth=4))
 
@@ -24,7 +25,9 @@ def records(count: int = 120) -> Population:
 
 @pytest.fixture(scope="module")
 def found() -> SeveralTargets:
-    return audit_targets(records(), trainer=TREE, targets=3, shadows=4, attacks=["base", "loss"], fprs=[0.1])
+    return audit_targets(
+        records(), trainer=TREE, targets=3, shadows=4, attacks=["base", "loss"], evaluation=Evaluation(fprs=[0.1])
+    )
 
 
 def test_every_target_has_its_own_members_and_seed_and_shadow_models_are_trained_once(
@@ -75,15 +78,39 @@ def test_targets_are_saved_as_a_table_and_one_run_each(found: SeveralTargets, tm
         found.save(place)
 
 
+def test_earlier_targets_are_overwritten_if_nothing_else_is_there(found: SeveralTargets, tmp_path: Path) -> None:
+    place = found.save(tmp_path / "several")
+    policy = Policy(limits=(Limit(figure="auc", most=1.0),))
+    found.save(place, overwrite=True, policy=policy)
+    assert policy_of(place / "target-1") == policy
+    fewer = SeveralTargets(found.results[:2])
+    with pytest.raises(
+        InputError, match=r"target-3: would not be replaced"
+    ):  # two runs beside an old third would mislead
+        fewer.save(place, overwrite=True)
+    (place / "target-2" / "notes.txt").write_text("mine")
+    with pytest.raises(InputError, match=r"notes.txt: is not a file of the run, so the folder is not overwritten"):
+        found.save(place, overwrite=True)
+    assert (place / "target-2" / "notes.txt").read_text() == "mine"
+
+
+def test_a_result_of_several_targets_is_shown_in_one_line(found: SeveralTargets) -> None:
+    assert repr(found) == "SeveralTargets(3 targets, the first: AuditResult(120 records, attacks: base, loss))"
+
+
 def test_the_same_seed_gives_the_same_table(found: SeveralTargets) -> None:
-    again = audit_targets(records(), trainer=TREE, targets=3, shadows=4, attacks=["base", "loss"], fprs=[0.1])
+    again = audit_targets(
+        records(), trainer=TREE, targets=3, shadows=4, attacks=["base", "loss"], evaluation=Evaluation(fprs=[0.1])
+    )
     assert again.table().to_csv() == found.table().to_csv()
 
 
 def test_targets_of_a_graph_are_audited_as_a_graph() -> None:
     trainer = GNNTrainer(hidden=4, epochs=2, device="cpu")
     graph = citation_graph(nodes=80, classes=2)
-    done = audit_targets(graph, trainer=trainer, targets=2, shadows=2, attacks=["base"], fprs=[0.1])
+    done = audit_targets(
+        graph, trainer=trainer, targets=2, shadows=2, attacks=["base"], evaluation=Evaluation(fprs=[0.1])
+    )
     assert done.results[0].surroundings is not None
     assert done.table()["targets"].tolist() == [2]
 

@@ -34,14 +34,15 @@ FOREST = """
 import sys
 import numpy as np
 from sklearn.ensemble import RandomForestClassifier
-from glasshouse import LabelOnly, LocalProcesses, Population, audit, complementary_halves
+from glasshouse import Attacker, LabelOnly, LocalProcesses, Population, audit, complementary_halves
 
 random = np.random.default_rng(0)
 x = random.standard_normal((120, 5))
 population = Population(x, (x[:, 0] + random.standard_normal(120) > 0).astype(int))
 members = complementary_halves(120, models=2, seed=0)[0]
 forest = RandomForestClassifier(n_estimators=8, random_state=0).fit(x[members], population.y[members])
-for more in ({"pool": "pool"}, {"query": LabelOnly(votes=4)}, {"compute": LocalProcesses(workers=2)}):
+labels = Attacker(query=LabelOnly(votes=4))
+for more in ({"pool": "pool"}, {"attacker": labels}, {"compute": LocalProcesses(workers=2)}):
     result = audit(population, model=forest, members=members, trainer=forest, shadows=4, progress=False, **more)
 print(result.save("run"), "torch" in sys.modules)
 """

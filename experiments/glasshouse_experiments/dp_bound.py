@@ -8,7 +8,7 @@ from pathlib import Path
 
 from scipy.special import expit
 
-from glasshouse import AuditResult, PrivateTrainer, TorchTrainer, audit
+from glasshouse import AuditResult, Evaluation, PrivateTrainer, TorchTrainer, audit
 from glasshouse.attacks import BASE
 from glasshouse.core.randomness import seed_for
 from glasshouse.core.registry import Registry
@@ -91,7 +91,7 @@ def dp_bound(bench: PrivateBench) -> list[Cell]:
                 members=who,
                 trainer=trainer,
                 attacks=[BASE()],
-                fprs=[0.01],
+                evaluation=Evaluation(fprs=[0.01]),
                 pool=store,
                 seed=bench.seed,
                 progress=bench.progress,

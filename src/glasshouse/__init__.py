@@ -7,6 +7,7 @@ from glasshouse.core.optional import lazy_exports
 if TYPE_CHECKING:
     from glasshouse.attacks import Attack, register
     from glasshouse.auditing.call import audit, audit_evidence
+    from glasshouse.auditing.options import Attacker, Evaluation
     from glasshouse.auditing.result import AuditResult
     from glasshouse.auditing.targets import SeveralTargets, audit_targets
     from glasshouse.compute import LocalProcesses, RayCluster, ThisProcess
@@ -21,8 +22,10 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Attack",
+    "Attacker",
     "AuditResult",
     "BoolArray",
+    "Evaluation",
     "Evidence",
     "FloatArray",
     "InputError",
@@ -55,6 +58,7 @@ __getattr__, __dir__ = lazy_exports(
     {
         "glasshouse.attacks": ["Attack", "register"],
         "glasshouse.auditing.call": ["audit", "audit_evidence"],
+        "glasshouse.auditing.options": ["Attacker", "Evaluation"],
         "glasshouse.auditing.result": ["AuditResult"],
         "glasshouse.auditing.targets": ["SeveralTargets", "audit_targets"],
         "glasshouse.compute": ["LocalProcesses", "RayCluster", "ThisProcess"],

@@ -54,7 +54,7 @@ def test_a_tree_that_is_not_installed_and_kernels_that_cannot_be_kept_are_faults
     lines = CliRunner().invoke(app, ["doctor"]).output.splitlines()
     assert any(line.startswith("fault   extras: not known") for line in lines)
     assert any(line.startswith("fault   compiled kernels:") and "XDG_CACHE_HOME" in line for line in lines)
-    assert lines[-1] == "2 of these must be mended for some audits."
+    assert lines[-1] == "2 of these must be fixed for some audits."
 
 
 def test_extras_are_those_of_the_project_file_without_the_developers() -> None:

@@ -43,7 +43,7 @@ def test_what_new_writes_runs_as_it_stands(kind: str, tmp_path: Path, monkeypatc
 
 def test_new_never_replaces_a_file_and_then_writes_nothing(tmp_path: Path) -> None:
     (tmp_path / "people.csv").write_text("mine")
-    with pytest.raises(InputError, match="people.csv: is already there, and is not overwritten"):
+    with pytest.raises(InputError, match="people.csv: already exists and is not overwritten"):
         write_starter(STARTERS.find("table"), tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["people.csv"]
     assert (tmp_path / "people.csv").read_text() == "mine"

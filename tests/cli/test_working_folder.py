@@ -62,7 +62,8 @@ def look(event, given):
 
 folder, seen, saying = os.getcwd(), int(sys.argv[1]), int(sys.argv[2])
 sys.addaudithook(look)
-from glasshouse.cli import entry
+import importlib
+entry = importlib.import_module("glasshouse.cli.app")
 
 for line in sys.stdin:
     child = os.fork()

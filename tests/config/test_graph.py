@@ -41,7 +41,7 @@ def test_a_graph_file_of_the_users_own_is_found_beside_the_audit_file(tmp_path: 
 def test_the_default_section_is_the_synthetic_graph_and_says_so() -> None:
     arguments = GraphSection().arguments(folder=Path(), seed=0)
     assert "synthetic" in arguments["data"].about.lower()
-    assert arguments["known_graph"] is None
+    assert arguments["attacker"].graph is None
 
 
 def test_the_network_of_a_file_without_settings_is_the_default_one_of_python() -> None:

@@ -19,7 +19,7 @@ def test_members_that_the_data_tells_come_before_a_random_share() -> None:
     model, drawn = TrainedTarget(fraction=0.35).load(DATA, None, Path(), 0)
     assert model is None
     assert drawn.sum() == 35
-    with pytest.raises(InputError, match="target.fraction: the data already says who the members are"):
+    with pytest.raises(InputError, match="target.fraction: the data already defines the members"):
         TrainedTarget(fraction=0.35).load(DATA, TOLD, Path(), 0)
 
 
@@ -27,7 +27,7 @@ def test_a_model_of_the_users_own_is_not_asked_with_features_that_it_cannot_know
     (tmp_path / "my_target.py").write_text("import numpy\ndef target():\n    return None, numpy.arange(100) < 20\n")
     target = PythonTarget(kind="python", factory="my_target:target")
     assert target.load(DATA, TOLD, tmp_path, 0)[1].sum() == 20
-    with pytest.raises(InputError, match="the members of my_target:target are not those of the data"):
+    with pytest.raises(InputError, match="the members of my_target:target differ from those of the data"):
         target.load(DATA, ~TOLD, tmp_path, 0)
     encoded = Dataset(name="d", about="", population=POPULATION, remade=("town",))
     with pytest.raises(InputError, match="cannot know how Glasshouse made features of 'town'"):

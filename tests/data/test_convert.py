@@ -20,7 +20,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.tree import DecisionTreeClassifier
 from torch.utils.data import DataLoader, Dataset, Subset, TensorDataset
 
-from glasshouse import InputError, Population, SklearnTrainer, TorchTrainer, audit, mlp
+from glasshouse import Evaluation, InputError, Population, SklearnTrainer, TorchTrainer, audit, mlp
 from glasshouse.config import AuditFile, run_audit_file
 from glasshouse.config.tables.columns import TableSection
 from glasshouse.config.tables.records import read_records
@@ -110,7 +110,8 @@ def test_scores_and_figures_are_the_same_whichever_door_the_data_came_through(tr
     doors += ["polars", "Hugging Face", "two parts"] if trainer == "forest" else []
     seen = {}
     for door in doors:
-        options: dict[str, Any] = {"attacks": ["base"], "shadows": 4, "fprs": [0.05], "progress": False}
+        options: dict[str, Any] = {"attacks": ["base"], "shadows": 4, "progress": False}
+        options["evaluation"] = Evaluation(fprs=[0.05])
         result = audit(DOORS[door](tmp_path), members=MEMBERS, trainer=how, **options)
         scores = np.concatenate([one.scores for one in result.outcomes.values()])
         figures = [(one.metrics, one.thresholds) for one in result.outcomes.values()]

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import expit, logit
 
-from glasshouse import Evidence, audit_evidence
+from glasshouse import Evaluation, Evidence, audit_evidence
 from glasshouse.attacks import BASE, Stacked
 from glasshouse.attacks.registry import AttackChoice
 from glasshouse.attacks.shared.prior import prior_weights
@@ -85,7 +85,8 @@ def test_a_target_unlike_its_shadow_models_has_figures_but_no_threshold_and_no_p
     evidence, members = gaussian_evidence(records=600, models=8, shift=1.5, seed=0)
     attacks: list[AttackChoice] = ["base", "lira", Stacked(boosted=SMALL)]
     like, other = (
-        audit_evidence(one, members=members, attacks=attacks, fprs=[0.05]) for one in (evidence, unlike(evidence))
+        audit_evidence(one, members=members, attacks=attacks, evaluation=Evaluation(fprs=[0.05]))
+        for one in (evidence, unlike(evidence))
     )
     assert like.unlike == ""
     assert "lira_decision" in like.records()
@@ -104,7 +105,9 @@ def test_a_target_unlike_its_shadow_models_has_figures_but_no_threshold_and_no_p
 
 def test_only_a_believed_posterior_is_a_column_and_a_diagram() -> None:
     evidence, members = gaussian_evidence(records=1500, models=8, shift=1.5, seed=0)
-    result = audit_evidence(evidence, members=members, attacks=["base", Stacked(boosted=SMALL)], fprs=[0.05])
+    result = audit_evidence(
+        evidence, members=members, attacks=["base", Stacked(boosted=SMALL)], evaluation=Evaluation(fprs=[0.05])
+    )
     records, summary = result.records(), result.summary()
     assert result.outcomes["stacked"].believed
     assert (records["stacked_posterior"] == records["stacked_score"]).all()

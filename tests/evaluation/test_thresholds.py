@@ -106,8 +106,8 @@ def test_simulated_targets_and_the_target_are_scored_with_one_setting() -> None:
 
 def test_the_careful_policy_never_calls_more() -> None:
     evidence, _ = gaussian_evidence(records=1000, models=8, shift=1.5, seed=0)
-    (mean,) = estimate_thresholds(BASE(), evidence, [0.05], policy="mean")
-    (careful,) = estimate_thresholds(BASE(), evidence, [0.05], policy="max")
+    (mean,) = estimate_thresholds(BASE(), evidence, [0.05], threshold="mean")
+    (careful,) = estimate_thresholds(BASE(), evidence, [0.05], threshold="max")
     assert careful.value >= mean.value
     assert careful.expected_fpr <= mean.expected_fpr
 

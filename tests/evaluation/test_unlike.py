@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from glasshouse import audit_evidence
+from glasshouse import Evaluation, audit_evidence
 from glasshouse.evaluation import unlike_target
 from glasshouse.evaluation.checks import mismatch
 from glasshouse.evidence import Evidence
@@ -31,7 +31,7 @@ def test_surer_and_less_sure_targets_are_unlike_and_every_audit_says_so_first(sc
     warning = unlike_target(unlike)
     assert "unlike every shadow model" in warning
     assert "as the target was trained" in warning
-    summary = audit_evidence(unlike, attacks=["base", "lira"], fprs=[0.1]).summary()
+    summary = audit_evidence(unlike, attacks=["base", "lira"], evaluation=Evaluation(fprs=[0.1])).summary()
     assert summary.notes[0] == warning
     assert summary.notes.count(warning) == 1
 

@@ -9,7 +9,7 @@ import torch
 from torch_geometric.data import Data
 
 import glasshouse
-from glasshouse import InputError, PrivacyClaim
+from glasshouse import Attacker, Evaluation, InputError, PrivacyClaim
 from glasshouse.auditing.result import AuditResult
 from glasshouse.data import random_subsets
 from glasshouse.graph import GBASE, GNNTrainer, audit, citation_graph, noisy_edges, snowball_subset
@@ -22,7 +22,13 @@ TRAINER = GNNTrainer(hidden=16, dropout=0.0, epochs=60, optimizer=adam(0.02), de
 @pytest.fixture(scope="module")
 def result() -> AuditResult:
     attacks: list[Any] = ["base", "lira", "g-classifier", "g-base", {"name": "g-base", "sampler": "gibbs"}]
-    return audit(DATA, trainer=TRAINER, attacks=attacks, claim=PrivacyClaim(epsilon=0.01), about="A made-up graph.")
+    return audit(
+        DATA,
+        trainer=TRAINER,
+        attacks=attacks,
+        evaluation=Evaluation(claim=PrivacyClaim(epsilon=0.01)),
+        about="A made-up graph.",
+    )
 
 
 def test_both_kinds_of_attack_land_in_one_table_and_one_report(result: AuditResult, tmp_path: Path) -> None:
@@ -59,9 +65,9 @@ def test_a_users_own_target_and_some_nodes_with_names() -> None:
         nodes=nodes,
         ids=[f"paper-{i}" for i in range(300)],
         attacks=[GBASE(samples=2), "base"],
-        prior=np.full(300, 0.4),
+        attacker=Attacker(prior=np.full(300, 0.4)),
         shadows=4,
-        fprs=[0.05],
+        evaluation=Evaluation(fprs=[0.05]),
     )
     assert found.records()["id"].tolist() == [f"paper-{i}" for i in nodes]
     assert found.members is not None
@@ -76,13 +82,15 @@ def test_an_attacker_who_knows_little_can_be_switched_on() -> None:
         DATA,
         members=members,
         trainer=GNNTrainer(hidden=16, dropout=0.0, epochs=60, optimizer=sgd(0.5), device="cpu"),
-        shadow_trainer=GNNTrainer(
-            architecture="gat", hidden=16, dropout=0.0, epochs=30, optimizer=adam(0.02), device="cpu"
+        attacker=Attacker(
+            trainer=GNNTrainer(
+                architecture="gat", hidden=16, dropout=0.0, epochs=30, optimizer=adam(0.02), device="cpu"
+            ),
+            graph=noisy_edges(DATA, drop=0.1, add=0.1, seed=0),
         ),
-        known_graph=noisy_edges(DATA, drop=0.1, add=0.1, seed=0),
         attacks=["base", "g-base"],
         shadows=6,
-        fprs=[0.05],
+        evaluation=Evaluation(fprs=[0.05]),
     )
     assert "unlike every shadow model" in found.summary().notes[0]
     assert found.members is not None
@@ -95,7 +103,12 @@ def test_odd_edges_are_accepted_and_said_once() -> None:
     edges = torch.cat([DATA.edge_index, torch.tensor([[0, 0, 5], [0, 1, 200]]), torch.tensor([[0], [1]])], dim=1)
     odd = Data(x=DATA.x, edge_index=edges, y=DATA.y)
     found = audit(
-        odd, trainer=TRAINER, attacks=[{"name": "g-base", "samples": 1}], shadows=2, nodes=np.arange(100), fprs=[0.1]
+        odd,
+        trainer=TRAINER,
+        attacks=[{"name": "g-base", "samples": 1}],
+        shadows=2,
+        nodes=np.arange(100),
+        evaluation=Evaluation(fprs=[0.1]),
     )
     notes = [note for note in found.summary().notes if "handled as PyTorch Geometric does" in note]
     assert len(notes) == 1
@@ -109,7 +122,7 @@ def test_odd_edges_are_accepted_and_said_once() -> None:
         ({"nodes": [999]}, "whole numbers from 0 to 299"),
         ({"members": [1, 0]}, "members: shape"),
         ({"shadows": 5}, "complementary pairs"),
-        ({"fprs": [0.001]}, "is not measurable"),
+        ({"evaluation": Evaluation(fprs=[0.001])}, "is not measurable"),
         ({"attacks": ["gbase"]}, '"gbase" is not an attack. Did you mean "g-base"'),
         ({"attacks": [{"name": "g-base", "smaples": 3}]}, "'smaples' is not a parameter"),
     ],
@@ -131,7 +144,7 @@ def test_the_ground_truth_is_shown_but_is_never_the_strongest_and_feeds_no_epsil
     data = citation_graph(nodes=240, classes=3, seed=0)
     trainer = GNNTrainer(hidden=16, dropout=0.0, epochs=60, device="cpu")
     limit = {"name": "g-base", "sampler": "truth", "samples": 1}
-    options: dict[str, Any] = {"trainer": trainer, "shadows": 4, "fprs": [0.1], "seed": 1}
+    options: dict[str, Any] = {"trainer": trainer, "shadows": 4, "evaluation": Evaluation(fprs=[0.1]), "seed": 1}
     choices: list[list[Any]] = [["loss"], [limit, "loss"]]
     alone, both = (audit(data, attacks=attacks, **options) for attacks in choices)
     summary = both.summary()

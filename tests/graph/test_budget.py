@@ -12,9 +12,10 @@ import pytest
 import torch
 from typer.testing import CliRunner
 
+from glasshouse import Evaluation
 from glasshouse.attacks import BASE, Attack
 from glasshouse.cli import app
-from glasshouse.config import AuditFile, with_minutes
+from glasshouse.config import AuditFile, with_options
 from glasshouse.core.errors import InputError
 from glasshouse.graph import GBASE, GNNTrainer, GStacked, audit, budget, citation_graph
 from glasshouse.graph.budget import QuestionCost, measure_questions, plan_budget
@@ -50,7 +51,7 @@ def test_less_time_costs_nodes_first_and_then_training_sets_and_then_the_learned
     assert samples == sorted(samples, reverse=True)
     assert nodes[1] < nodes[0]
     assert samples[1] == 8
-    assert "wanted nodes" in plans[1].note
+    assert "requested nodes" in plans[1].note
     assert "g-stacked" not in plans[-1].attacks
     assert "stay within" in plans[-1].left_out["g-stacked"]
     assert all("base" in plan.attacks for plan in plans)
@@ -77,7 +78,7 @@ def test_a_plan_fits_by_its_own_reckoning_and_one_more_node_in_a_hundred_would_n
 def test_named_nodes_are_never_left_out_and_a_plan_that_cannot_fit_says_so() -> None:
     found = planned(5, nodes=9000, least=9000)
     assert found.nodes == 9000
-    assert "Even so its questions were expected to take" in found.note
+    assert "Even so, its queries were expected to take" in found.note
 
 
 def test_what_a_question_costs_is_the_slope_between_two_measured_ones() -> None:
@@ -96,17 +97,27 @@ def test_what_a_question_costs_is_the_slope_between_two_measured_ones() -> None:
 def test_an_audit_in_little_time_audits_fewer_nodes_and_says_so(caplog: pytest.LogCaptureFixture) -> None:
     slow = QuestionCost(fixed=0.0, each=0.05)  # as if each question took seconds
     with patch.object(budget, "measure_questions", lambda *_, **__: slow), caplog.at_level(logging.INFO, "glasshouse"):
-        found = audit(DATA, trainer=TRAINER, attacks=["base", "g-base"], shadows=4, fprs=[0.02], minutes=3)
+        found = audit(
+            DATA, trainer=TRAINER, attacks=["base", "g-base"], shadows=4, evaluation=Evaluation(fprs=[0.02]), minutes=3
+        )
     assert len(found.evidence.ids) == 200
     said = " ".join(found.context.notes)
-    assert "Planned to take 3 minutes: to fit, the audit took 200 of the 600 wanted nodes; " in said
-    assert "2 training sets in place of 8 for g-base-mia." in said
+    assert "Planned to take 3 minutes: to fit, the audit used 200 of the 600 requested nodes; " in said
+    assert "2 training sets instead of 8 for g-base-mia." in said
     assert "a sample of 200 of 600 nodes" in said
     assert "Planned to take 3 minutes" in caplog.text
     assert found.outcomes["g-base-mia"].attack.samples == 2  # type: ignore[attr-defined]
     named = np.arange(0, 600, 2)
     with patch.object(budget, "measure_questions", lambda *_, **__: slow):
-        kept = audit(DATA, trainer=TRAINER, attacks=["g-base"], shadows=4, fprs=[0.02], minutes=3, nodes=named)
+        kept = audit(
+            DATA,
+            trainer=TRAINER,
+            attacks=["g-base"],
+            shadows=4,
+            evaluation=Evaluation(fprs=[0.02]),
+            minutes=3,
+            nodes=named,
+        )
     assert len(kept.evidence.ids) == 300
 
 
@@ -117,14 +128,14 @@ def test_minutes_come_from_the_command_line_and_are_for_graphs(tmp_path: Path) -
     assert done.exit_code == 0, done.output
     assert "Planned to take 30 minutes: nothing had to be given up." in " ".join(done.output.split())
     with pytest.raises(InputError, match="for records"):
-        with_minutes(AuditFile.model_validate({"data": {"name": "digits"}}), 5)
+        with_options(AuditFile.model_validate({"data": {"name": "digits"}}), minutes=5)
     for minutes in (0, -1, float("nan")):
         with pytest.raises(InputError, match="minutes"):
-            with_minutes(AuditFile(), minutes)
+            with_options(AuditFile(), minutes=minutes)
         with pytest.raises(InputError, match="minutes"):
             audit(DATA, minutes=minutes)
     for wrong in ("15", True, [15], float("inf")):
-        with pytest.raises(InputError, match="minutes: .* is not a time"):
+        with pytest.raises(InputError, match="minutes: .* is not a positive number"):
             audit(DATA, minutes=wrong)  # type: ignore[arg-type]
 
 

@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 from glasshouse.auditing.result import AuditResult
 from glasshouse.cli import app
-from glasshouse.config import AuditFile, read_audit_file, with_nodes
+from glasshouse.config import AuditFile, read_audit_file, with_options
 from glasshouse.core.errors import InputError
 from glasshouse.graph import GNNTrainer, audit, citation_graph, scene
 from glasshouse.graph.data.audited_nodes import sample_nodes
@@ -101,6 +101,7 @@ def test_an_audit_file_with_senseless_nodes_is_refused(tmp_path: Path, text: str
 
 def test_a_sample_of_nodes_is_refused_for_records_and_below_one() -> None:
     with pytest.raises(InputError, match="is of records"):
-        with_nodes(AuditFile.model_validate({"data": {"name": "digits"}}), 10)
-    with pytest.raises(InputError, match="0 is too few"):
-        with_nodes(AuditFile(), 0)
+        with_options(AuditFile.model_validate({"data": {"name": "digits"}}), nodes=10)
+    done = CliRunner().invoke(app, ["audit", "--nodes", "0"])
+    assert done.exit_code == 2
+    assert "--nodes" in done.stderr

@@ -40,7 +40,7 @@ FAULTS: dict[str, tuple[str, str]] = {
     "a truth as count": ("attacks: [{name: classifier, epochs: true}]\n", "epochs: True is not a whole"),
     "an attack of years": ("attacks: [{name: classifier, epochs: 100000000}]\n", "epochs: 100000000 is not a whole"),
     "an attack of terabytes": ("attacks: [{name: classifier, hidden: [1000000000]}]\n", "hidden: .* is not a list of"),
-    "a part of Python": ("attacks: [{name: stacked, boosted: {a: 1}}]\n", "boosted: can only be given in Python"),
+    "a part of Python": ("attacks: [{name: stacked, boosted: {a: 1}}]\n", "boosted: can only be set in Python"),
     "a long value": ("mode: " + "x" * 30_000, "mode: Input should be .*characters"),
     "a long key": ("? " + "x" * 30_000 + "\n: 1", "is not a key here"),
     "a long attack": ("attacks: [" + "x" * 30_000 + "]", "is not an attack"),

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from glasshouse import Evidence, audit_evidence
+from glasshouse import Evaluation, Evidence, audit_evidence
 from glasshouse.report import Surroundings, compare, render_comparison
 from tests.report.browser import browser, missing
 from tests.strategies import PAPER, gaussian_evidence
@@ -33,7 +33,7 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> Path:
         shadow_members=evidence.shadow_members,
         ids=[f"{HOSTILE}{number}" for number in range(1000)],
     )
-    result = audit_evidence(named, members=members, attacks=PAPER, fprs=[0.01])
+    result = audit_evidence(named, members=members, attacks=PAPER, evaluation=Evaluation(fprs=[0.01]))
     labels = np.array([("cat", "dog", f"bird {HOSTILE}")[number % 3] for number in range(1000)])
     edges = np.random.default_rng(0).integers(1000, size=(2, 3000))
     around = Surroundings(edges, members=members, labels=labels, nodes=np.arange(1000))

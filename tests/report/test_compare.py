@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from glasshouse import AuditResult, InputError, audit_evidence
+from glasshouse import AuditResult, Evaluation, InputError, audit_evidence
 from glasshouse.evaluation import evaluate
 from glasshouse.evaluation.thresholds import SimulatedFigures
 from glasshouse.report import SavedRun, compare, read_run_with_records, render_comparison
@@ -27,7 +27,9 @@ def run(
     seed: int = 0,
 ) -> AuditResult:
     evidence, members = gaussian_evidence(records=records, models=8, shift=shift, seed=seed)
-    result = audit_evidence(evidence, members=members if known else None, attacks=PAPER, fprs=fprs)
+    result = audit_evidence(
+        evidence, members=members if known else None, attacks=PAPER, evaluation=Evaluation(fprs=fprs)
+    )
     context = dataclasses.replace(result.context, test_accuracy=accuracy, train_accuracy=accuracy, fingerprint="f")
     return dataclasses.replace(result, context=context)
 

@@ -12,7 +12,7 @@ import yaml
 from typer.testing import CliRunner
 
 import glasshouse
-from glasshouse import AuditResult, Evidence, PrivacyClaim, audit_evidence
+from glasshouse import AuditResult, Evaluation, Evidence, PrivacyClaim, audit_evidence
 from glasshouse.cli import app
 from glasshouse.config import AuditFile
 from glasshouse.evaluation import Interval
@@ -38,7 +38,7 @@ def audited(shift: float, **options: Any) -> AuditResult:
 
 @pytest.fixture(scope="module")
 def leaky() -> AuditResult:
-    return audited(2.0, groups={"sex": np.where(np.arange(1500) % 3 == 0, "a", "b")})
+    return audited(2.0, evaluation=Evaluation(groups={"sex": np.where(np.arange(1500) % 3 == 0, "a", "b")}))
 
 
 @pytest.fixture(scope="module")
@@ -126,7 +126,7 @@ def test_an_owners_policy_gives_the_rating(leaky: AuditResult, tight: AuditResul
 
 
 def test_a_claim_that_is_contradicted_is_high() -> None:
-    result = audited(2.0, claim=PrivacyClaim(epsilon=0.01))
+    result = audited(2.0, evaluation=Evaluation(claim=PrivacyClaim(epsilon=0.01)))
     rating = rating_of(result.summary())
     assert rating.level == "high"
     assert "claimed for the model is contradicted" in " ".join(rating.sentences)
@@ -164,7 +164,7 @@ def test_every_count_of_the_exposure_is_its_own_rate() -> None:
 
 def test_a_sample_that_resolves_no_rate_still_speaks_about_pairs() -> None:
     evidence, members = gaussian_evidence(records=60, models=8, shift=2.0, seed=0)
-    summary = audit_evidence(evidence, members=members, attacks=["base"], fprs=[]).summary()
+    summary = audit_evidence(evidence, members=members, attacks=["base"], evaluation=Evaluation(fprs=[])).summary()
     assert exposure_of(summary) is None
     assert "a coin is right in 50" in pairs_sentence(summary)
     assert "a coin is right in 50" in render_html(summary)
@@ -186,7 +186,8 @@ def test_the_crowd_has_as_many_figures_as_the_share_says(share: float, high: flo
 
 
 def test_the_first_part_needs_no_abbreviation_explained(leaky: AuditResult, tight: AuditResult) -> None:
-    for result in (leaky, tight, audited(2.0, members=None), audited(2.0, claim=PrivacyClaim(epsilon=1.0))):
+    claimed = audited(2.0, evaluation=Evaluation(claim=PrivacyClaim(epsilon=1.0)))
+    for result in (leaky, tight, audited(2.0, members=None), claimed):
         text = first_part(render_html(result.summary()))
         assert ABBREVIATIONS.findall(text) == []
         assert "What was tried, and what was not" in text

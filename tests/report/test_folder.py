@@ -10,14 +10,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from glasshouse import AuditResult, Evidence, InputError, PrivacyClaim, audit_evidence
+from glasshouse import AuditResult, Evaluation, Evidence, InputError, PrivacyClaim, audit_evidence
 from glasshouse.report import Surroundings, read_run, render_html
 from tests.strategies import PAPER, gaussian_evidence
 
 
 def made(**options: Any) -> AuditResult:
     evidence, members = gaussian_evidence(records=400, models=8, shift=2.0, seed=0)
-    chosen: dict[str, Any] = {"members": members, "attacks": PAPER, "claim": PrivacyClaim(epsilon=1.0)} | options
+    usual = {"members": members, "attacks": PAPER, "evaluation": Evaluation(claim=PrivacyClaim(epsilon=1.0))}
+    chosen: dict[str, Any] = usual | options
     return audit_evidence(evidence, **chosen)
 
 
@@ -26,7 +27,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return made().save(tmp_path_factory.mktemp("runs") / "run")
 
 
-@pytest.mark.parametrize("options", [{}, {"members": None}, {"claim": None, "fprs": []}])
+@pytest.mark.parametrize("options", [{}, {"members": None}, {"evaluation": Evaluation(fprs=[])}])
 def test_a_saved_run_renders_to_the_same_page_again(options: dict[str, Any], tmp_path: Path) -> None:
     result = made(**options)
     timed = {name: dataclasses.replace(one, seconds=0.25) for name, one in result.outcomes.items()}  # kept to 0.1 ms
@@ -86,14 +87,14 @@ def outside(folder: Path) -> None:
         (cut("run.json"), "run.json: is damaged"),
         (cut("roc.csv"), "roc.csv: was damaged or edited after the audit wrote it"),
         (cut("evidence.npz"), "evidence.npz: was damaged or edited after the audit wrote it"),
-        (older, "run.json: has format 1, but this version reads format 4. Run the audit again"),
+        (older, "run.json: has format 1, but this version reads format 5. Run the audit again"),
         (edited, "metrics.json: is damaged, or is not a run's figures"),
         (outside, "run.json: is damaged: it lists '../../secret'"),
         (
             lambda folder: (folder / "run.json").write_text("[]"),
             "run.json: is damaged: it does not hold keys",
         ),
-        (lambda folder: (folder / "run.json").write_text('{"format": 4}'), "it does not list the run's files"),
+        (lambda folder: (folder / "run.json").write_text('{"format": 5}'), "it does not list the run's files"),
     ],
 )
 def test_a_run_that_is_not_whole_gets_one_clear_line(

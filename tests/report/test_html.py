@@ -8,7 +8,7 @@ from html.parser import HTMLParser
 import numpy as np
 import pytest
 
-from glasshouse import Evidence, PrivacyClaim, audit_evidence
+from glasshouse import Evaluation, Evidence, PrivacyClaim, audit_evidence
 from glasshouse.report import render_html
 from tests.strategies import PAPER, gaussian_evidence
 
@@ -26,7 +26,7 @@ def page(ids: list[str] | None = None, *, known: bool = True) -> str:
         members=members if known else None,
         attacks=PAPER,
         title="A <b>bold</b> title",
-        claim=PrivacyClaim(epsilon=0.1),
+        evaluation=Evaluation(claim=PrivacyClaim(epsilon=0.1)),
     )
     return render_html(result.summary())
 

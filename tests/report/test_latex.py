@@ -2,14 +2,14 @@ from __future__ import annotations
 
 import dataclasses
 
-from glasshouse import audit_evidence
+from glasshouse import Evaluation, audit_evidence
 from glasshouse.report import latex_table
 from tests.strategies import PAPER, gaussian_evidence
 
 
 def test_the_latex_table_has_a_row_for_each_attack_with_the_same_figures() -> None:
     evidence, members = gaussian_evidence(records=1000, models=8, shift=2.0, seed=0)
-    result = audit_evidence(evidence, members=members, attacks=PAPER, fprs=[0.01, 0.05])
+    result = audit_evidence(evidence, members=members, attacks=PAPER, evaluation=Evaluation(fprs=[0.01, 0.05]))
     lines = latex_table(result.summary()).splitlines()
     assert lines[0] == r"\begin{tabular}{lrrr}"
     assert r"TPR at 1\,\% FPR (\%)" in lines[2]
@@ -21,7 +21,7 @@ def test_the_latex_table_has_a_row_for_each_attack_with_the_same_figures() -> No
 
 def test_names_that_latex_would_obey_are_escaped() -> None:
     evidence, members = gaussian_evidence(records=200, models=4, shift=2.0, seed=0)
-    result = audit_evidence(evidence, members=members, attacks=["base"], fprs=[])
+    result = audit_evidence(evidence, members=members, attacks=["base"], evaluation=Evaluation(fprs=[]))
     name = r"a_b\input{x}%"
     assert result.headline is not None
     headline = dataclasses.replace(result.headline, attack=name)

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from glasshouse import AuditResult, Evidence, audit_evidence
+from glasshouse import AuditResult, Evaluation, Evidence, audit_evidence
 from glasshouse.evaluation.groups import GroupLeak
 from glasshouse.report import print_summary, read_run, render_html
 from glasshouse.report.decision.verdict import groups_sentence, list_sentence, power_sentences, precision_sentence
@@ -35,7 +35,7 @@ def result() -> AuditResult:
         labels=second.astype(int),
     )
     columns = {"site": random.choice(["<b>north</b>", "south"], 1200), "age": random.integers(18, 90, 1200)}
-    return audit_evidence(evidence, members=members, attacks=["base", "lira"], groups=columns)
+    return audit_evidence(evidence, members=members, attacks=["base", "lira"], evaluation=Evaluation(groups=columns))
 
 
 def test_a_saved_run_keeps_groups_power_and_accusations(result: AuditResult, tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ import pytest
 import yaml
 from typer.testing import CliRunner
 
-from glasshouse import AuditResult, InputError, audit_evidence
+from glasshouse import AuditResult, Evaluation, InputError, audit_evidence
 from glasshouse.cli import app
 from glasshouse.config import read_policy
 from glasshouse.report.policy import Finding, Limit, Policy, Verdict, judge, junit_xml
@@ -30,7 +30,7 @@ NOW = datetime(2026, 11, 16, tzinfo=UTC)
 def audited(shift: float) -> AuditResult:
     evidence, members = gaussian_evidence(records=3000, models=8, shift=shift, seed=1)
     groups = {"sex": np.where(np.arange(3000) % 3 == 0, "a", "b"), "rare": np.arange(3000) < 30}
-    return audit_evidence(evidence, members=members, attacks=["base", "rmia"], groups=groups)
+    return audit_evidence(evidence, members=members, attacks=["base", "rmia"], evaluation=Evaluation(groups=groups))
 
 
 @pytest.fixture(scope="module")
@@ -217,7 +217,7 @@ def test_a_saved_run_says_when_it_was_written(runs: Path, tmp_path: Path) -> Non
     written = written_at(runs / "tight")
     assert written is not None
     assert abs(datetime.now(UTC) - written) < timedelta(hours=1)
-    (tmp_path / "run.json").write_text('{"format": 4, "written": "yesterday"}')
+    (tmp_path / "run.json").write_text('{"format": 5, "written": "yesterday"}')
     with pytest.raises(InputError, match="run.json: written: is damaged, or is not a date"):
         written_at(tmp_path)
 

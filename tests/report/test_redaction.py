@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from glasshouse import AuditResult, Evidence, InputError, audit_evidence, read_evidence
+from glasshouse import AuditResult, Evaluation, Evidence, InputError, audit_evidence, read_evidence
 from glasshouse.cli import app
 from glasshouse.evidence import write_evidence
 from glasshouse.io.files import sharing
@@ -35,7 +35,9 @@ def plain() -> AuditResult:
         ids=NAMES,
     )
     groups = {"who": np.array(NAMES), "sex": np.where(np.arange(COUNT) % 2 == 0, "a", "b")}
-    result = audit_evidence(named, members=members, attacks=["base", "lira"], fprs=[0.05], groups=groups)
+    result = audit_evidence(
+        named, members=members, attacks=["base", "lira"], evaluation=Evaluation(fprs=[0.05], groups=groups)
+    )
     edges = np.random.default_rng(0).integers(COUNT, size=(2, 900))
     around = Surroundings(edges, members=members, labels=np.zeros(COUNT), nodes=np.arange(COUNT))
     context = dataclasses.replace(
@@ -98,7 +100,7 @@ def test_the_page_of_a_plain_run_can_be_redacted(plain: AuditResult, tmp_path: P
     page = tmp_path / "page.html"
     told = CliRunner().invoke(app, ["report", str(run), "--out", str(page), "--redact"])
     assert told.exit_code == 0, told.output
-    assert "the other files of the run still hold the ids" in told.output
+    assert "the other files of the run still contain the ids" in told.output
     assert "patient-" not in page.read_text()
     key = key_beside(run)
     assert stat.S_IMODE(key.stat().st_mode) == 0o600
@@ -161,7 +163,7 @@ def test_wrong_keys_are_refused(plain: AuditResult, tmp_path: Path) -> None:
     run = plain.save(tmp_path / "run")
     for options, reason in (
         (["--redact", "--key", str(tmp_path / "bad.key")], "is not a key"),
-        (["--key", str(tmp_path / "new.key")], "--key: is used with --redact alone"),
+        (["--key", str(tmp_path / "new.key")], "--key: is only used with --redact"),
     ):
         told = CliRunner().invoke(app, ["report", str(run), *options])
         assert isinstance(told.exception, InputError)

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import json
 
-from glasshouse import PrivacyClaim, audit_evidence
+from glasshouse import Evaluation, PrivacyClaim, audit_evidence
 from glasshouse.evaluation.leakage import audit_power
 from glasshouse.report.json_io import metrics_json
 from tests.strategies import PAPER, gaussian_evidence
@@ -13,7 +13,9 @@ def test_the_summary_is_plain_json_and_repeats() -> None:
     texts = [
         json.dumps(
             metrics_json(
-                audit_evidence(evidence, members=members, attacks=PAPER, claim=PrivacyClaim(epsilon=1.0)).summary()
+                audit_evidence(
+                    evidence, members=members, attacks=PAPER, evaluation=Evaluation(claim=PrivacyClaim(epsilon=1.0))
+                ).summary()
             ),
             allow_nan=False,
         )
@@ -47,7 +49,7 @@ def test_what_an_attack_learned_is_not_among_its_parameters() -> None:
 
 def test_the_power_of_an_audit_follows_the_figure_that_got_most_of_the_error() -> None:
     evidence, members = gaussian_evidence(records=400, models=8, shift=0.3, seed=0)
-    result = audit_evidence(evidence, members=members, attacks=PAPER, fprs=[0.05])
+    result = audit_evidence(evidence, members=members, attacks=PAPER, evaluation=Evaluation(fprs=[0.05]))
     power = result.summary().power
     assert result.headline is not None
     assert result.headline.test.first is not None
@@ -55,3 +57,9 @@ def test_the_power_of_an_audit_follows_the_figure_that_got_most_of_the_error() -
     alike = audit_power(200, 200, [0.05], attacks=3)
     told = {"auc": power.auc < alike.auc, "tpr@0.05": power.rates[0].tpr < alike.rates[0].tpr}
     assert {figure for figure, smaller in told.items() if smaller} == {result.headline.test.first[1]}
+
+
+def test_a_summary_is_shown_in_one_line() -> None:
+    evidence, members = gaussian_evidence(records=40, models=4, shift=1.0, seed=0)
+    summary = audit_evidence(evidence, members=members, attacks=["base", "loss"]).summary()
+    assert repr(summary) == "Summary(40 records, attacks: base, loss)"

@@ -15,7 +15,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.svm import LinearSVC
 from sklearn.tree import DecisionTreeClassifier
 
-from glasshouse import InputError, Population, SklearnTrainer, audit
+from glasshouse import Attacker, InputError, Population, SklearnTrainer, audit
 from glasshouse.core.randomness import seed_for
 from glasshouse.query.classify import population_logits
 from glasshouse.training.estimator_compat import SEEDS, prepare
@@ -89,11 +89,13 @@ def test_shuffled_folds_of_a_search_follow_the_seed() -> None:
 def test_an_estimator_may_stand_for_its_trainer() -> None:
     population = Population(X, Y)
     options: dict[str, Any] = {"members": MEMBERS, "shadows": 4, "attacks": ["base"]}
-    short = audit(population, trainer=LogisticRegression(), shadow_trainer=DecisionTreeClassifier(), **options)
+    short = audit(
+        population, trainer=LogisticRegression(), attacker=Attacker(trainer=DecisionTreeClassifier()), **options
+    )
     long = audit(
         population,
         trainer=SklearnTrainer(estimator=LogisticRegression()),
-        shadow_trainer=SklearnTrainer(estimator=DecisionTreeClassifier()),
+        attacker=Attacker(trainer=SklearnTrainer(estimator=DecisionTreeClassifier())),
         **options,
     )
     np.testing.assert_array_equal(short.outcomes["base"].scores, long.outcomes["base"].scores)

@@ -12,7 +12,7 @@ import torch
 from sklearn.linear_model import LogisticRegression
 from torch import Tensor, nn
 
-from glasshouse import Evidence, InputError, LabelOnly, Population, audit, audit_evidence
+from glasshouse import Evaluation, Evidence, InputError, LabelOnly, Population, audit, audit_evidence
 from glasshouse.core.arrays import BoolArray, FloatArray
 from glasshouse.evidence import query
 from glasshouse.graph import Scene
@@ -129,7 +129,7 @@ def test_nodes_of_a_graph_network_that_are_not_finite_are_refused() -> None:
         _ = scene.evidence
     with pytest.raises(InputError, match="^target: NaN"):
         owner: Any = returning(hollow)
-        graph_audit(DATA, trainer=owner, attacks=["base"], shadows=2, fprs=[0.1])
+        graph_audit(DATA, trainer=owner, attacks=["base"], shadows=2, evaluation=Evaluation(fprs=[0.1]))
 
 
 def answers_of(logits: FloatArray, form: str) -> FloatArray:
@@ -174,7 +174,7 @@ def test_rounded_and_top_probabilities_find_what_whole_ones_find(made: tuple[Flo
             shadow_loss=[one.loss for k, one in enumerate(asked) if k != 4],
             shadow_members=np.delete(members, 4, axis=0),
         )
-        result = audit_evidence(evidence, members=members[4], attacks=["base"], fprs=[0.01])
+        result = audit_evidence(evidence, members=members[4], attacks=["base"], evaluation=Evaluation(fprs=[0.01]))
         metrics = result.outcomes["base"].metrics
         assert metrics is not None
         return metrics.rates[0].tpr, asked[4].notes

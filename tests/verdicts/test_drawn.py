@@ -12,7 +12,7 @@ from rich.console import Console
 from sklearn.datasets import load_digits
 from sklearn.naive_bayes import GaussianNB
 
-from glasshouse import Evidence, Population, SklearnTrainer, audit, audit_evidence
+from glasshouse import Evaluation, Evidence, Population, SklearnTrainer, audit, audit_evidence
 from glasshouse.attacks.registry import chosen_attacks
 from glasshouse.auditing.result import AuditResult
 from glasshouse.auditing.steps import audit_view
@@ -47,7 +47,7 @@ def audited(*, site: bool) -> AuditResult:
         trainer=TRAINER,
         attacks=PAPER,
         shadows=4,
-        claim=PrivacyClaim(epsilon=1.0),
+        evaluation=Evaluation(claim=PrivacyClaim(epsilon=1.0)),
     )
 
 
@@ -106,7 +106,7 @@ def test_features_that_cannot_be_read_leave_the_figures_and_a_note() -> None:
         chosen_attacks(["loss"]),
         members=members,
         labels=None,
-        fprs=(0.01,),
+        evaluation=Evaluation(fprs=(0.01,)),
         context=context,
         known=Known(x=np.zeros((3, 2))),
     )

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from torch_geometric.data import Data
 from torch_geometric.nn import GCNConv
 
-from glasshouse import InputError
+from glasshouse import Evaluation, InputError
 from glasshouse.graph import GBASE, GNNTrainer, audit, toggle_losses
 from tests.verdicts.test_graphs import DATA, MEMBERS, MyGNN, inductive_script
 
@@ -37,7 +37,9 @@ def returning(answer: Answer) -> Callable[[Data, Any, int], nn.Module]:
 
 
 def audited(**given: Any) -> Any:
-    return audit(DATA, members=MEMBERS, attacks=["base", GBASE(samples=1)], shadows=2, fprs=[0.1], **given)
+    return audit(
+        DATA, members=MEMBERS, attacks=["base", GBASE(samples=1)], shadows=2, evaluation=Evaluation(fprs=[0.1]), **given
+    )
 
 
 def hidden_first(hidden: Tensor, logits: Tensor) -> tuple[Tensor, Tensor]:

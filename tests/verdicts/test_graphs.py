@@ -16,7 +16,7 @@ from torch.nn import functional as F  # noqa: N812 (as users write it)
 from torch_geometric.data import Data
 from torch_geometric.nn import GCN, GCNConv
 
-from glasshouse import InputError
+from glasshouse import Attacker, Evaluation, InputError
 from glasshouse.config import read_audit_file, run_audit_file
 from glasshouse.graph import GBASE, GNNTrainer, Scene, audit, build_gnn, citation_graph
 from glasshouse.graph.training.trainer import adam
@@ -142,7 +142,7 @@ def test_the_engine_is_held_against_the_rule_and_the_report_says_how_near_it_is(
         trainer=GNNTrainer(model=lambda: GCN(60, 8, 3, 3), epochs=5),
         attacks=[GBASE(samples=1)],
         shadows=2,
-        fprs=[0.1],
+        evaluation=Evaluation(fprs=[0.1]),
     )
     said = found.context.settings["engine"]
     assert " signals against the rule as written: largest difference " in said
@@ -197,8 +197,8 @@ def test_the_usual_script_is_noticed_as_transductive() -> None:
     )
     assert "the target (its mean loss" in found.context.warnings[0]
     assert found.context.warnings[0].endswith(
-        " and all shadow models. The audit takes them as inductive, and its "
-        'figures are then wrong: pass setting="transductive".'
+        " and all shadow models. The audit treats them as inductive, so its "
+        'figures are wrong: pass setting="transductive".'
     )
 
 
@@ -218,7 +218,12 @@ def test_a_target_that_saw_the_whole_graph_is_noticed_whoever_trained_the_shadow
 
 def test_a_target_that_the_audit_trained_is_looked_at_too() -> None:
     found = audit(
-        DATA, members=MEMBERS, trainer=planetoid_script, shadow_trainer=inductive_script, shadows=2, attacks=["base"]
+        DATA,
+        members=MEMBERS,
+        trainer=planetoid_script,
+        attacker=Attacker(trainer=inductive_script),
+        shadows=2,
+        attacks=["base"],
     )
     assert "with a mask: the target (" in found.context.warnings[0]
 

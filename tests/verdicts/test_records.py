@@ -18,7 +18,7 @@ from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier
 from torch import Tensor, nn
 
-from glasshouse import Evidence, InputError, Population, SklearnTrainer, TorchTrainer, audit, audit_evidence
+from glasshouse import Attacker, Evidence, InputError, Population, SklearnTrainer, TorchTrainer, audit, audit_evidence
 from glasshouse.attacks import BASE, LossThreshold
 from glasshouse.attacks.attack import Attack
 from glasshouse.auditing.result import AuditResult
@@ -258,7 +258,7 @@ def test_what_an_attack_lacks_is_said_before_the_first_model_is_trained() -> Non
             members=half(population),
             trainer=never,
             shadows=4,
-            fraction=0.7,
+            attacker=Attacker(fraction=0.7),
             attacks=["base", "lira", "regressed"],
         )
     assert len(refusal.value.faults) == 2

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from sklearn.tree import DecisionTreeClassifier
 
-from glasshouse import InputError, Population, audit
+from glasshouse import Attacker, Evaluation, InputError, Population, audit
 from glasshouse.attacks import Stacked
 from glasshouse.attacks.stacking.learners import Boosted
 from glasshouse.data import random_subsets
@@ -33,9 +33,8 @@ def test_stacked_and_best_take_pools_of_small_and_large_shares(share: float) -> 
         trainer=SklearnTrainer(estimator=DecisionTreeClassifier(max_depth=4)),
         attacks=[Stacked(prior=share, boosted=SMALL), {"name": "best", "candidates": ["base", "rmia", "lira"]}],
         shadows=8,
-        fraction=share,
-        prior=share,
-        fprs=[0.05],
+        attacker=Attacker(fraction=share, prior=share),
+        evaluation=Evaluation(fprs=[0.05]),
         progress=False,
     )
     assert not result.left_out
@@ -50,11 +49,11 @@ def test_what_such_a_pool_lacks_is_said_before_training_with_what_to_do() -> Non
 
     given: dict[str, Any] = {"trainer": trainer, "members": np.arange(300) < 30, "shadows": 8, "progress": False}
     with pytest.raises(InputError, match=r"in-models.*larger share \(fraction\), or mode offline"):
-        audit(population(), **given, attacks=["lira"], fraction=0.1)
+        audit(population(), **given, attacks=["lira"], attacker=Attacker(fraction=0.1))
     with pytest.raises(InputError, match=r"out-model.*smaller share \(fraction\)"):
-        audit(population(), **given, attacks=["lira"], mode="offline", fraction=0.9)
+        audit(population(), **given, attacks=["lira"], mode="offline", attacker=Attacker(fraction=0.9))
     with pytest.raises(InputError, match=r"out-model.*smaller share \(fraction\), or mode online"):
-        audit(population(), **given, attacks=["stacked"], mode="offline", fraction=0.9)
+        audit(population(), **given, attacks=["stacked"], mode="offline", attacker=Attacker(fraction=0.9))
     assert not trainings
 
 
@@ -66,9 +65,8 @@ def test_the_default_of_graphs_takes_them_too(share: float) -> None:
         trainer=GNNTrainer(hidden=4, epochs=5, device="cpu"),
         attacks=[GStacked(prior=share, samples=(2, 2), boosted=SMALL)],
         shadows=6,
-        fraction=share,
-        prior=share,
-        fprs=[0.1],
+        attacker=Attacker(fraction=share, prior=share),
+        evaluation=Evaluation(fprs=[0.1]),
         progress=False,
     )
     assert not result.left_out

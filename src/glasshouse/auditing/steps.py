@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from glasshouse.attacks.attack import Attack, View
+from glasshouse.auditing.options import Attacker, Evaluation
 from glasshouse.auditing.result import AuditResult
 from glasshouse.compute import Compute, spreading_over
 from glasshouse.core.arrays import BoolArray, TextArray
@@ -25,7 +26,6 @@ from glasshouse.evaluation import (
     AttackOutcome,
     Drawn,
     Known,
-    PrivacyClaim,
     headline,
     how_drawn,
     judge_claim,
@@ -36,8 +36,8 @@ from glasshouse.evaluation.best import Trials
 from glasshouse.evaluation.checks.members import doubtful_members, same_models, swapped_members
 from glasshouse.evaluation.intervals import Sampled, estimate_whole
 from glasshouse.evaluation.metrics import resolvable
+from glasshouse.evaluation.privacy.claim import as_claim
 from glasshouse.evaluation.quick_estimate import FEW_MODELS, foresee
-from glasshouse.evaluation.thresholds import Policy
 from glasshouse.evidence import Evidence
 from glasshouse.io.limits import lacks_memory
 from glasshouse.pool import ShadowPool
@@ -49,10 +49,13 @@ CHEAP_ATTACKS = ("loss", "class-loss", "modified-entropy", "hinge", "public-quan
 REFERENCE_ATTACKS = (*CHEAP_ATTACKS, "calibration", "base", "rmia")  # one reference model is enough
 
 _NO_PUBLIC = (
-    "it learns from records that are known not to have trained the target: pass public=mask, or public=0.3 to set some "
-    "of the non-members aside."
+    "it learns from records that are known not to have trained the target: pass "
+    "attacker=Attacker(public=mask), or public=0.3 to set some of the non-members aside."
 )
-_NO_TRACE = "it needs losses from the training of the target: record them with glasshouse.LossTrace, and pass trace=."
+_NO_TRACE = (
+    "it needs losses from the training of the target: record them with glasshouse.LossTrace, and pass "
+    "attacker=Attacker(trace=…)."
+)
 _NO_ESTIMATE = (
     "What eight shadow models would find is not estimated: there are too few records, the figures lie outside of the "
     "problems that the estimate was learned from, members differ from the others without the model, or the target "
@@ -91,16 +94,7 @@ def train_shadows(
     seed: int,
     progress: bool | None,
 ) -> tuple[Any, float]:
-    """Train the shadow models that a folder keeps, and then the target if none is given.
-
-    Args:
-        pool: planned.
-        trainer: of the target.
-        population: the owner's records or graph; the attacker's, in the pool, may differ.
-        model: the target; None trains one.
-        members: [N] which records train it.
-        seed: of every random choice.
-        progress: whether to show bars.
+    """Train the shadow models that a folder keeps, and then the target on its members [N] if none is given.
 
     Returns:
         The target, and the seconds spent on shadow models so far; those that are not kept are trained when queried.
@@ -116,21 +110,14 @@ def train_shadows(
     return model, seconds
 
 
-def settings_of(
-    trainer: Trainer | None,
-    shadow_trainer: Trainer | None,
-    *,
-    prior: float | ArrayLike,
-    fraction: float,
-    policy: Policy,
-) -> dict[str, Any]:
+def settings_of(trainer: Trainer | None, attacker: Attacker, evaluation: Evaluation) -> dict[str, Any]:
     """What a report shows about how an audit was run."""
     return {
         "trainer": "none: the model was given" if trainer is None else described(trainer),
-        "shadow trainer": "as the target's" if shadow_trainer is None else described(shadow_trainer),
-        "prior": prior_text(prior),
-        "training share": fraction,
-        "threshold policy": policy,
+        "shadow trainer": "as the target's" if attacker.trainer is None else described(attacker.trainer),
+        "prior": prior_text(attacker.prior),
+        "training share": attacker.fraction,
+        "threshold": evaluation.threshold,
     }
 
 
@@ -209,16 +196,13 @@ def audit_view(
     *,
     members: BoolArray | None,
     labels: np.ndarray | None,
-    fprs: tuple[float, ...],
+    evaluation: Evaluation,
     context: Context,
-    claim: PrivacyClaim | None = None,
-    policy: Policy = "mean",
     progress: bool | None = None,
     left_out: Mapping[str, str] | None = None,
     surroundings: Surroundings | None = None,
     known: Known | None = None,
     prior: float | ArrayLike = 0.5,
-    groups: Mapping[str, np.ndarray] | None = None,
     estimated: bool = True,
     sampled: Sampled | None = None,
     compute: Compute | None = None,
@@ -232,22 +216,19 @@ def audit_view(
         attacks: by name.
         members: [N] which audited records trained the target; None where not known.
         labels: [N] of the audited records, as their owner writes them.
-        fprs: wanted false-positive rates.
+        evaluation: with rates that were checked, and with the groups of the audited records, [N] each.
         context: what was audited, and how.
-        claim: a stated (ε, δ) to judge.
-        policy: ``"mean"`` or the careful ``"max"`` of the simulated targets' thresholds.
         progress: whether to show bars.
         left_out: attacks that were left out beforehand, each with the reason.
         surroundings: of the records, where they are nodes of a graph.
         known: what is known about the records without the target; by default their labels.
         prior: λ, the share of members that is expected: one number, or one per record of the population.
-        groups: the user's columns of the audited records, [N] each, by name.
         estimated: whether to estimate what eight shadow models would find; not from labels alone, since the relation
             was learned from probabilities.
         sampled: how the audited records were drawn from all; None if they are all, or were not drawn.
         compute: where long steps of the attacks run.
     """
-    evidence = view.evidence
+    evidence, fprs = view.evidence, tuple(evaluation.fprs or ())
     unlike = unlike_target(
         evidence, prior=prior if np.ndim(prior) == 0 else view.audited(prior), advice=_advice(context)
     )
@@ -262,7 +243,7 @@ def audit_view(
                     view,
                     fprs=fprs,
                     members=members,
-                    policy=policy,
+                    threshold=evaluation.threshold,
                     progress=progress,
                     trials=trials,
                     prior=prior,
@@ -293,7 +274,7 @@ def audit_view(
         found = headline(outcomes, members, fprs=fprs, seed=context.seed or 0)
         attackers = {name: outcome for name, outcome in outcomes.items() if not outcome.attack.knows_truth}
         privacy = judge_claim(
-            claim,
+            as_claim(evaluation.claim),
             {name: outcome.scores for name, outcome in attackers.items()},
             members=members,
             practice={name: one.simulated.shares_right for name, one in attackers.items() if one.simulated},
@@ -315,7 +296,7 @@ def audit_view(
         privacy=privacy,
         context=context,
         surroundings=surroundings,
-        groups=dict(groups or {}),
+        groups={name: np.asarray(values) for name, values in (evaluation.groups or {}).items()},
         left_out={**(left_out or {}), **failed},
         drawn=drawn,
         unlike=unlike,

@@ -13,21 +13,22 @@ from typing import Any, cast
 import numpy as np
 
 from glasshouse.auditing.call import audit
+from glasshouse.auditing.options import Attacker, documented
 from glasshouse.auditing.result import AuditResult
-from glasshouse.core.errors import InputError
+from glasshouse.core.errors import InputError, raise_faults
 from glasshouse.core.progress import note_work
 from glasshouse.core.randomness import seed_for
 from glasshouse.core.table import Table
 from glasshouse.data import Population, as_population, random_subsets
 from glasshouse.evaluation import AcrossTargets, across_targets
-from glasshouse.evaluation.privacy.claim import as_claim
 from glasshouse.io.files import write_file
-from glasshouse.io.folders import new_folder
+from glasshouse.io.folders import check_free, is_free, new_folder
+from glasshouse.report.policy import Policy
 from glasshouse.training.sklearn import as_trainer
 from glasshouse.training.trainer import Trainer
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class SeveralTargets:
     """The outcome of an audit of several targets.
 
@@ -59,22 +60,52 @@ class SeveralTargets:
             rows.append(row)
         return Table({name: np.array([row[name] for row in rows]) for name in rows[0]})
 
-    def save(self, folder: Path | str) -> Path:
-        """Write ``table.csv``, and the run of each target in a folder of its own, ``target-1`` and so on."""
-        with new_folder(folder) as place:
-            write_file(place / "table.csv", self.table().to_csv())
-            for number, result in enumerate(self.results, start=1):
-                result.save(place / f"target-{number}")
-        return Path(folder)
+    def __repr__(self) -> str:
+        return f"SeveralTargets({len(self.results)} targets, the first: {self.results[0]!r})"
+
+    def save(self, folder: Path | str, *, overwrite: bool = False, policy: Policy | None = None) -> Path:
+        """Write ``table.csv``, and the run of each target in a folder of its own, ``target-1`` and so on.
+
+        Args:
+            folder: where to write them.
+            overwrite: replace the earlier runs there, one after the other; a folder with anything else is refused.
+            policy: that rates each run in its report; Glasshouse's usual one by default.
+        """
+        folder = Path(folder)
+        if overwrite and not is_free(folder):
+            self._check_replaceable(folder)
+            self._write(folder, policy)
+        else:
+            with new_folder(folder) as place:
+                self._write(place, policy)
+        return folder
+
+    def _runs(self) -> dict[str, AuditResult]:
+        return {f"target-{number}": result for number, result in enumerate(self.results, start=1)}
+
+    def _write(self, folder: Path, policy: Policy | None) -> None:
+        for name, result in self._runs().items():
+            result.save(folder / name, overwrite=True, policy=policy)
+        write_file(folder / "table.csv", self.table().to_csv())
+
+    def _check_replaceable(self, folder: Path) -> None:
+        """Refuse to write into a folder that holds anything but the runs that are replaced."""
+        runs = self._runs()
+        known = {"table.csv", *runs}
+        strange = sorted(path for path in folder.iterdir() if path.name not in known) if folder.is_dir() else [folder]
+        raise_faults([f"{path}: would not be replaced. Choose another folder, or delete it." for path in strange])
+        for name in runs:
+            check_free(folder / name, overwrite=True)
 
 
+@documented
 def audit_targets(
     data: Any,
     *,
     trainer: Trainer | Any,
     targets: int = 5,
     confidence: float = 0.95,
-    fraction: float = 0.5,
+    attacker: Attacker = Attacker(),
     pool: Path | str | None = None,
     seed: int = 0,
     **options: Any,
@@ -89,10 +120,9 @@ def audit_targets(
         trainer: ``(data, members, seed) -> model``, or an estimator, for targets and shadow models.
         targets: how many; two or more.
         confidence: of the intervals over targets (Student's t).
-        fraction: share of the records that trains a target, and a shadow model.
+        attacker: what the attacker knows; a target is trained on the same share of the records as a shadow model.
         pool: the shadow pool's folder; by default a temporary one. On a graph, a trainer of your own therefore needs a
             method ``restore``.
-        seed: of every random choice.
         options: of `glasshouse.audit` or `glasshouse.graph.audit`, but not ``model`` and ``members``.
 
     Example:
@@ -110,18 +140,16 @@ def audit_targets(
         raise InputError(f"targets: {targets} given; an interval over targets needs two or more.")
     if given := sorted({"model", "members"} & options.keys()):
         raise InputError(f"{given[0]}: every target is trained here on its own random members; leave it out.")
-    if "claim" in options:  # before the first target is trained
-        options["claim"] = as_claim(options["claim"])
     trainer = as_trainer(trainer)
     run = _audit_of(data)
-    masks = random_subsets(len(as_population(data)), models=targets, fraction=fraction, seed=seed)
+    masks = random_subsets(len(as_population(data)), models=targets, fraction=attacker.fraction, seed=seed)
     results = []
     with contextlib.ExitStack() as stack:
         folder = stack.enter_context(tempfile.TemporaryDirectory()) if pool is None else pool
         for number, members in enumerate(masks):
             note_work(f"Target {number + 1} of {targets} was being trained.")
             model = trainer(data, members, seed_for(seed, "target", number))
-            common = {"trainer": trainer, "fraction": fraction, "pool": folder, "seed": seed}
+            common = {"trainer": trainer, "attacker": attacker, "pool": folder, "seed": seed}
             results.append(run(data, model=model, members=members, **common, **options))
     return SeveralTargets(tuple(results), confidence)
 

@@ -1,48 +1,59 @@
-"""The application: its commands by name, how they print lines, and how a command that is stopped ends.
+"""The application: its commands by name, and how each of them begins, prints and ends.
 
 A command's module is imported when the command is called or its own help is asked for: libraries for audits take
 seconds to import, and ``glasshouse --help`` needs none of them.
+
+A finished command cannot fail for its output: what a terminal cannot show is replaced, and a reader that has gone or a
+full disk changes no exit code. Faults of input, too little memory and a request to end become one line each.
 """
 
 from __future__ import annotations
 
 import importlib
+import io
+import os
+import signal
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any
+from types import FrameType
+from typing import Annotated, Any, NoReturn
 
 import typer
 from typer.core import TyperCommand, TyperGroup
 
 import glasshouse
+from glasshouse.compute import safe_path
+from glasshouse.core.errors import InputError, LeftOutError
 from glasshouse.core.escape import visible
 from glasshouse.core.progress import work_so_far
+from glasshouse.io.limits import lacks_memory
 
 # by name: the module that registers the command with `app`, and the first paragraph of its help
 COMMANDS = {
     "new": (
         "glasshouse.cli.new",
-        "Write a commented script or audit file that runs as it stands, to put your own model and data into.",
+        "Write a commented script or audit file that runs as it is, as a start for your own model and data.",
     ),
     "audit": ("glasshouse.cli.audit", "Train shadow models, attack the target, and write a report."),
-    "score": ("glasshouse.cli.audit", "Attack from saved evidence alone: no model, no training."),
+    "score": ("glasshouse.cli.audit", "Attack saved evidence: no model, no training."),
     "report": ("glasshouse.cli.saved_runs", "Render the report of an earlier run again."),
     "compare": (
         "glasshouse.cli.saved_runs",
-        "Put runs side by side: what a defence buys, what it costs, and whether that is more than chance.",
+        "Compare runs: what a defence gains and costs, and whether the difference is more than chance.",
     ),
     "verify": (
         "glasshouse.cli.saved_runs",
-        "Check every file of a run or a pool against its checksum: exit code 0 if all is well, 3 if something is not.",
+        "Check every file of a run or pool against its checksum: exit code 0 if all match, 3 if not.",
     ),
     "lookup": (
         "glasshouse.cli.saved_runs",
-        "Print the hash that stands for each id in a redacted run; with --ids, also the id behind each hash.",
+        "Print the hash of each id in a redacted run; with --ids, also the id of each hash.",
     ),
     "appendix": (
         "glasshouse.cli.saved_runs",
-        "Write the evidence file: what was measured, declared and assumed, beside what regulators and standards ask.",
+        "Write the evidence file: what was measured, declared and assumed, next to what regulators and standards ask.",
     ),
     "check": (
         "glasshouse.cli.saved_runs",
@@ -50,17 +61,17 @@ COMMANDS = {
     ),
     "reproduce": (
         "glasshouse.cli.reproduce",
-        "Run an experiment of the paper, and print our figures beside those of the paper.",
+        "Run an experiment of the paper and print our figures next to those of the paper.",
     ),
     "doctor": (
         "glasshouse.cli.doctor",
-        "Show versions, extras, GPU, cores, memory, browser and folders, and how to get what is missing.",
+        "Show versions, extras, GPU, cores, memory, browser and folders, and how to install what is missing.",
     ),
     "attacks": (
         "glasshouse.cli.doctor",
-        "List the attacks, by the names to use in files and options; those that need a graph come last.",
+        "List the names of the attacks for files and options; those that need a graph come last.",
     ),
-    "datasets": ("glasshouse.cli.doctor", "List the data sets, by the names to use in files."),
+    "datasets": ("glasshouse.cli.doctor", "List the names of the data sets for files."),
 }
 
 
@@ -137,3 +148,61 @@ def stopped_code(error: KeyboardInterrupt) -> int:
         (130, 143)
     """
     return 143 if isinstance(error, Terminated) else 130
+
+
+def main() -> NoReturn:
+    """Entry point: input faults are one line each on standard error, and exit code 2."""
+    _open_outputs()
+    before = signal.signal(signal.SIGTERM, _terminate)
+    try:
+        with safe_path():  # a library may start processes too, such as scikit-learn with n_jobs
+            app(standalone_mode=True)
+    except InputError as error:
+        say(*error.faults, err=True)
+        count = len(error.faults)
+        problems = f"{count} problem{'s' if count > 1 else ''}"
+        if not work_so_far():
+            ended = ", nothing was run."
+        elif isinstance(error, LeftOutError):
+            ended = "; everything else is finished and kept."
+        else:
+            ended = "; the run was stopped. " + " ".join(work_so_far())
+        say(problems + ended, err=True)
+        raise SystemExit(2) from None
+    except Exception as error:
+        if not lacks_memory(error):
+            raise
+        told = "There is not enough memory. If the input is right, raise the limit, such as --memory 8GiB."
+        say(" ".join([told, *work_so_far()]), err=True)
+        raise SystemExit(2) from None
+    finally:
+        signal.signal(signal.SIGTERM, before)  # of a program that called this, such as a test
+    raise SystemExit(0)
+
+
+def _terminate(number: int, frame: FrameType | None) -> NoReturn:
+    raise Terminated
+
+
+class _Unfailing(io.FileIO):
+    """Bytes for a reader who may go away, or for a disk that may be full: what cannot be written is dropped."""
+
+    def write(self, data: Any, /) -> int:
+        try:
+            return super().write(data) or 0
+        except OSError:
+            return len(data)
+
+
+def _open_outputs() -> None:
+    """Let nothing that is printed raise: characters that an output cannot hold are replaced, lost bytes are dropped."""
+    while (handle := os.open(os.devnull, os.O_RDWR)) <= 2:
+        pass  # an output that was closed: a file that is opened later must not get its number, and what is printed
+    os.close(handle)
+    for name, number in (("stdout", 1), ("stderr", 2)):
+        given = getattr(sys, name)
+        if given is not getattr(sys, f"__{name}__"):
+            continue  # whoever called this has put something else in its place
+        encoding = getattr(given, "encoding", None) or "utf-8"
+        raw = io.BufferedWriter(_Unfailing(number, "w", closefd=False))
+        setattr(sys, name, io.TextIOWrapper(raw, encoding=encoding, errors="replace", write_through=True))

@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 
 from glasshouse.auditing.call import DEFAULT_ATTACKS, audit_evidence
+from glasshouse.auditing.options import Attacker, Evaluation
 from glasshouse.cli.app import app, interruptible
 from glasshouse.cli.steps import (
     Author,
@@ -24,18 +25,10 @@ from glasshouse.cli.steps import (
     checked,
     finish,
     key_file,
+    limits_of,
 )
 from glasshouse.compute import RayCluster, chosen_compute
-from glasshouse.config import (
-    AuditFile,
-    read_audit_file,
-    read_policy,
-    run_audit_file,
-    with_attacks,
-    with_minutes,
-    with_nodes,
-    with_shadows,
-)
+from glasshouse.config import AuditFile, read_audit_file, run_audit_file, with_options
 from glasshouse.core.errors import InputError
 from glasshouse.core.escape import visible
 from glasshouse.evaluation import PrivacyClaim
@@ -45,39 +38,41 @@ from glasshouse.io.files import resolved
 from glasshouse.io.folders import check_free
 
 _NEXT = """
-Next, audit a real one. `glasshouse new table` writes an audit file to begin with (or torch, sklearn, gnn: a script).
-Or write one of these into audit.yaml and run: glasshouse audit audit.yaml
-  graph: {name: cora}                                    # its files under GLASSHOUSE_DATA; or your own my_graph.npz
+Next, audit your own model. `glasshouse new table` writes an audit file to start from (torch, sklearn, gnn: a script).
+Or write one of these lines into audit.yaml and run: glasshouse audit audit.yaml
+  graph: {name: cora}                                    # its files are under GLASSHOUSE_DATA; or your my_graph.npz
   data: {name: file, path: people.csv, label: income}    # your own records, with trainer: {kind: sklearn, …}"""
 
 
 @app.command()
 def audit(
-    file: Annotated[Path | None, typer.Argument(help="AUDIT.yaml; without one, the embedded default.")] = None,
-    out: Annotated[Path, typer.Option(help="Folder for the run: report, figures, records.")] = Path("runs/audit"),
+    file: Annotated[
+        Path | None, typer.Argument(help="Audit file; without one, an embedded synthetic graph is audited.")
+    ] = None,
+    out: Annotated[Path, typer.Option(help="Folder for the run: report, figures and records.")] = Path("runs/audit"),
     attacks: Annotated[
-        list[str] | None, typer.Option("--attack", "-a", help="An attack instead of the file's; repeat for more.")
+        list[str] | None,
+        typer.Option("--attack", "-a", help="Attack to run instead of those in the file; may be repeated."),
     ] = None,
     shadows: Annotated[
-        int | None, typer.Option(help="How many shadow models, instead of the file's; 0 is a quick look at records.")
+        int | None,
+        typer.Option(help="Number of shadow models, instead of that in the file; 0 is a quick look at records."),
     ] = None,
     nodes: Annotated[
-        int | None, typer.Option(help="Audit a random sample of so many nodes of the graph, instead of all.")
+        int | None, typer.Option(min=1, help="Number of nodes to audit, drawn at random; default: all.")
     ] = None,
-    minutes: Annotated[
-        float | None, typer.Option(help="How long an audit of a graph may take; it then plans what it gives up.")
-    ] = None,
-    seed: Annotated[int | None, typer.Option(min=0, help="Use this seed instead of the file's.")] = None,
+    minutes: Annotated[float | None, typer.Option(help="Time budget of a graph audit; work is cut to fit.")] = None,
+    seed: Annotated[int | None, typer.Option(min=0, help="Random seed, instead of that in the file.")] = None,
     pool: Annotated[str | None, typer.Option(help="Folder that keeps shadow models for later audits.")] = None,
-    workers: Annotated[int | None, typer.Option(help="Local processes to train and score with.")] = None,
-    cluster: Annotated[str | None, typer.Option(help="A Ray cluster instead: auto, or ray://host:port.")] = None,
-    gpus: Annotated[
-        float | None, typer.Option(help="GPUs of the cluster that each task reserves; 0.5: two share one.")
+    workers: Annotated[int | None, typer.Option(help="Number of local processes that train and score.")] = None,
+    cluster: Annotated[
+        str | None, typer.Option(help="Ray cluster that trains and scores: auto, or ray://host:port.")
     ] = None,
+    gpus: Annotated[float | None, typer.Option(help="GPUs per cluster task (0.5: two tasks share one).")] = None,
     trust_code: Annotated[
         bool,
         typer.Option(
-            "--trust-code/--no-trust-code", help="Run code that the file names: factories, graphs with pickle."
+            "--trust-code/--no-trust-code", help="Allow code that the file names: factories and pickled graphs."
         ),
     ] = False,
     policy: PolicyFile = None,
@@ -92,18 +87,16 @@ def audit(
 ) -> None:
     """Train shadow models, attack the target, and write a report."""
     started = time.perf_counter()
-    config = checked(
+    config, _, limits, key_place = checked(
         lambda: AuditFile() if file is None else read_audit_file(file),
         lambda: check_free(out, overwrite=overwrite),
-        lambda: None if policy is None else read_policy(policy),
+        lambda: limits_of(policy),
         lambda: key_file(redact=redact, key=key, out=out),
     )
-    given = {"seed": seed, "pool": None if pool is None else str(resolved(pool))}
-    config = config.model_copy(update={name: value for name, value in given.items() if value is not None})
-    config = with_attacks(config, attacks) if attacks else config
-    config = config if shadows is None else with_shadows(config, shadows)
-    config = config if nodes is None else with_nodes(config, nodes)
-    config = config if minutes is None else with_minutes(config, minutes)
+    kept = None if pool is None else str(resolved(pool))
+    config = with_options(
+        config, attacks=attacks or None, shadows=shadows, nodes=nodes, minutes=minutes, seed=seed, pool=kept
+    )
     compute = chosen_compute(workers=workers, cluster=cluster, gpus=gpus)
     if isinstance(compute, RayCluster):
         compute.check()
@@ -130,8 +123,8 @@ def audit(
         as_json=as_json,
         seconds=time.perf_counter() - started,
         loading=computing - started,
-        policy=None if policy is None else read_policy(policy),
-        key=key_file(redact=redact, key=key, out=out),
+        policy=limits,
+        key=key_place,
         author=author,
     )
     if file is None and not as_json:
@@ -148,14 +141,16 @@ def _placed(fault: str, file: Path) -> str:
 @app.command()
 def score(
     evidence: Annotated[Path, typer.Argument(help="Losses, logits or probabilities: .npz, .csv or .parquet.")],
-    attacks: Annotated[list[str] | None, typer.Option("--attack", "-a", help="An attack; repeat for more.")] = None,
+    attacks: Annotated[list[str] | None, typer.Option("--attack", "-a", help="Attack to run; may be repeated.")] = None,
     mode: Annotated[str, typer.Option(help="online or offline.")] = "online",
-    fprs: Annotated[list[float] | None, typer.Option("--fpr", help="A false-positive rate; repeat for more.")] = None,
+    fprs: Annotated[
+        list[float] | None, typer.Option("--fpr", help="False-positive rate to evaluate at; may be repeated.")
+    ] = None,
     prior: Annotated[float, typer.Option(help="Share of members that the attacker expects.")] = 0.5,
-    epsilon: Annotated[float | None, typer.Option(help="A claimed ε to judge.")] = None,
-    delta: Annotated[float, typer.Option(help="The δ that goes with it.")] = 0.0,
-    out: Annotated[Path | None, typer.Option(help="Folder for the run; without it, only the table is printed.")] = None,
-    seed: Annotated[int, typer.Option(min=0)] = 0,
+    epsilon: Annotated[float | None, typer.Option(help="Claimed ε to judge.")] = None,
+    delta: Annotated[float, typer.Option(help="δ of the claimed ε.")] = 0.0,
+    out: Annotated[Path | None, typer.Option(help="Folder for the run; without it, the table is only printed.")] = None,
+    seed: Annotated[int, typer.Option(min=0, help="Random seed.")] = 0,
     policy: PolicyFile = None,
     author: Author = None,
     redact: Redact = False,
@@ -166,14 +161,14 @@ def score(
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Attack from saved evidence alone: no model, no training."""
+    """Attack saved evidence: no model, no training."""
     started = time.perf_counter()
     if mode not in ("online", "offline"):
         raise InputError(f'--mode: "{mode}" is not a mode; use online or offline.')
-    found = checked(
+    found, _, limits, key_place = checked(
         lambda: read_evidence(evidence),
         lambda: None if out is None else check_free(out, overwrite=overwrite),
-        lambda: None if policy is None else read_policy(policy),
+        lambda: limits_of(policy),
         lambda: key_file(redact=redact, key=key, out=out),
     )
     known: Mode = "online" if mode == "online" else "offline"
@@ -183,9 +178,10 @@ def score(
             members=found.members,
             attacks=attacks or DEFAULT_ATTACKS,
             mode=known,
-            fprs=fprs or None,
-            prior=prior,
-            claim=None if epsilon is None else PrivacyClaim(epsilon=epsilon, delta=delta),
+            attacker=Attacker(prior=prior),
+            evaluation=Evaluation(
+                fprs=fprs or None, claim=None if epsilon is None else PrivacyClaim(epsilon=epsilon, delta=delta)
+            ),
             seed=seed,
             title=f"Membership audit of {visible(evidence.name)}",
             progress=False if quiet or as_json else None,
@@ -196,7 +192,7 @@ def score(
         overwrite=overwrite,
         as_json=as_json,
         seconds=time.perf_counter() - started,
-        policy=None if policy is None else read_policy(policy),
-        key=key_file(redact=redact, key=key, out=out),
+        policy=limits,
+        key=key_place,
         author=author,
     )

@@ -77,7 +77,7 @@ _BROWSERS = ("firefox", "chromium", "chromium-browser", "google-chrome", "google
 _GIB = 2**30
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Fact:
     """Something about this machine.
 
@@ -88,7 +88,7 @@ class Fact:
         hint: what to do to get it, where something is missing.
 
     Example:
-        >>> Fact(subject="cores", status="ok", found="8").line
+        >>> Fact("cores", "ok", "8").line
         'ok      cores: 8'
     """
 
@@ -110,8 +110,8 @@ def checkup() -> list[Fact]:
 
 def _libraries() -> Iterator[Fact]:
     for name, version in library_versions().items():
-        yield Fact(subject=name, status="absent" if version == "not installed" else "ok", found=version)
-    yield Fact(subject="system", status="ok", found=platform.platform())
+        yield Fact(name, "absent" if version == "not installed" else "ok", version)
+    yield Fact("system", "ok", platform.platform())
 
 
 def _extras() -> Iterator[Fact]:
@@ -119,7 +119,7 @@ def _extras() -> Iterator[Fact]:
         known = extras()
     except importlib.metadata.PackageNotFoundError:
         hint = "Run: pip install . in the source tree."
-        yield Fact(subject="extras", status="fault", found="not known, since Glasshouse is not installed.", hint=hint)
+        yield Fact("extras", "fault", "not known, since Glasshouse is not installed.", hint)
         return
     for extra, packages in sorted(known.items()):
         versions = {package: installed_version(package) for package in packages}
@@ -127,9 +127,9 @@ def _extras() -> Iterator[Fact]:
         if missing := [package for package, found in versions.items() if found is None]:
             found = f"without {', '.join(missing)}." + (f" There: {there}." if there else "")
             hint = f"Run: pip install 'glasshouse[{extra}]'"
-            yield Fact(subject=f"extra {extra}", status="absent", found=found, hint=hint)
+            yield Fact(f"extra {extra}", "absent", found, hint)
         else:
-            yield Fact(subject=f"extra {extra}", status="ok", found=there)
+            yield Fact(f"extra {extra}", "ok", there)
 
 
 def _accelerator() -> Iterator[Fact]:
@@ -137,24 +137,24 @@ def _accelerator() -> Iterator[Fact]:
         import torch
     except ImportError:
         hint = "Run: pip install 'glasshouse[torch]'"
-        yield Fact(subject="GPU", status="absent", found="not looked for, since torch is not installed.", hint=hint)
+        yield Fact("GPU", "absent", "not checked, since torch is not installed.", hint)
         return
     if torch.cuda.is_available():
         for number in range(torch.cuda.device_count()):
             about = torch.cuda.get_device_properties(number)
             found = f"{about.name}, {about.total_memory / _GIB:.0f} GiB"
-            yield Fact(subject=f"GPU {number}", status="ok", found=found)
+            yield Fact(f"GPU {number}", "ok", found)
     else:
-        yield Fact(subject="GPU", status="absent", found="torch finds none; everything runs on the CPU.")
+        yield Fact("GPU", "absent", "torch finds none; everything runs on the CPU.")
 
 
 def _size() -> Iterator[Fact]:
-    yield Fact(subject="cores", status="ok", found=str(joblib.cpu_count()))
+    yield Fact("cores", "ok", str(joblib.cpu_count()))
     memory = _memory()
     if memory is None:
-        yield Fact(subject="memory", status="absent", found="this system does not say how much there is.")
+        yield Fact("memory", "absent", "this system does not report how much there is.")
     else:
-        yield Fact(subject="memory", status="ok", found=f"{memory / _GIB:.1f} GiB")
+        yield Fact("memory", "ok", f"{memory / _GIB:.1f} GiB")
 
 
 def _memory(limit: Path = Path("/sys/fs/cgroup/memory.max")) -> int | None:
@@ -173,9 +173,9 @@ def _browser() -> Iterator[Fact]:
     found = next((place for name in _BROWSERS if (place := shutil.which(name))), None)
     if found is None:
         hint = "A report is one file that needs no network: open it on another machine."
-        yield Fact(subject="browser", status="absent", found="none on the path.", hint=hint)
+        yield Fact("browser", "absent", "none on the PATH.", hint)
     else:
-        yield Fact(subject="browser", status="ok", found=found)
+        yield Fact("browser", "ok", found)
 
 
 def _data() -> Iterator[Fact]:
@@ -183,17 +183,17 @@ def _data() -> Iterator[Fact]:
     told = "GLASSHOUSE_DATA" if "GLASSHOUSE_DATA" in os.environ else "GLASSHOUSE_DATA is not set"
     subject = "data folder"
     if place.is_dir():
-        yield Fact(subject=subject, status="ok", found=f"{place.resolve()} ({told})")
+        yield Fact(subject, "ok", f"{place.resolve()} ({told})")
     else:
         hint = "Only data sets by name, such as cora, need it: set GLASSHOUSE_DATA to their folder."
-        yield Fact(subject=subject, status="absent", found=f"{place}: there is no such folder ({told}).", hint=hint)
+        yield Fact(subject, "absent", f"{place}: there is no such folder ({told}).", hint)
 
 
 def _kernels() -> Iterator[Fact]:
     """Where compiled code is kept."""
     subject = "compiled kernels"
     if any(importlib.util.find_spec(module) is None for module in ("numba", "torch_geometric")):
-        yield Fact(subject=subject, status="absent", found="not needed without the extra graph.")
+        yield Fact(subject, "absent", "not needed without the extra graph.")
         return
     try:
         from glasshouse.graph.rule.two_layers.kernels import kernel_folder
@@ -202,10 +202,10 @@ def _kernels() -> Iterator[Fact]:
     except Exception as error:
         folder, cause = None, first_line(error)
     if folder is not None:
-        yield Fact(subject=subject, status="ok", found=f"kept in {folder}")
+        yield Fact(subject, "ok", f"kept in {folder}")
     else:
         hint = "Set XDG_CACHE_HOME to a folder that can be written."
-        yield Fact(subject=subject, status="fault", found=f"cannot be kept: {cause}.", hint=hint)
+        yield Fact(subject, "fault", f"cannot be kept: {cause}.", hint)
 
 
 CHECKS: tuple[Callable[[], Iterator[Fact]], ...] = (
@@ -221,14 +221,14 @@ CHECKS: tuple[Callable[[], Iterator[Fact]], ...] = (
 
 @app.command()
 def doctor(as_json: Json = False) -> None:
-    """Show versions, extras, GPU, cores, memory, browser and folders, and how to get what is missing."""
+    """Show versions, extras, GPU, cores, memory, browser and folders, and how to install what is missing."""
     facts = checkup()
     if as_json:
         typer.echo(json.dumps([dataclasses.asdict(fact) for fact in facts], ensure_ascii=False))
         return
     typer.echo("\n".join(fact.line for fact in facts))
     faults = sum(fact.status == "fault" for fact in facts)
-    typer.echo("\nNothing is wrong." if not faults else f"\n{faults} of these must be mended for some audits.")
+    typer.echo("\nNo problems found." if not faults else f"\n{faults} of these must be fixed for some audits.")
 
 
 _NO_GRAPH = "  none here: the extra `graph` is not installed. Run: pip install 'glasshouse[graph]'"
@@ -236,7 +236,7 @@ _NO_GRAPH = "  none here: the extra `graph` is not installed. Run: pip install '
 
 @app.command()
 def attacks() -> None:
-    """List the attacks, by the names to use in files and options; those that need a graph come last."""
+    """List the names of the attacks for files and options; those that need a graph come last."""
     on_records = attack_names(graph=False)
     typer.echo("\n".join(on_records))
     typer.echo("\nOn graphs also:")
@@ -247,7 +247,7 @@ def attacks() -> None:
 
 @app.command()
 def datasets() -> None:
-    """List the data sets, by the names to use in files."""
+    """List the names of the data sets for files."""
     typer.echo("data: {name: …}")
     for name, about in data_names().items():
         typer.echo(f"  {name:<10}{about}")

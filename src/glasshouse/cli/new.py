@@ -72,7 +72,7 @@ def write_starter(starter: Starter, folder: Path | str) -> list[Path]:
     texts = starter.texts()
     raise_faults(
         [
-            f"{path}: is already there, and is not overwritten. Give another folder, or move the file."
+            f"{path}: already exists and is not overwritten. Give another folder, or move the file."
             for path in (folder / name for name in texts)
             if path.exists() or path.is_symlink()
         ]
@@ -91,9 +91,9 @@ def _kinds_starting_with(typed: str) -> list[str]:
 @app.command()
 def new(
     kind: Annotated[str, typer.Argument(help=f"What you train: {_KINDS}.", autocompletion=_kinds_starting_with)],
-    folder: Annotated[Path, typer.Argument(help="Where to write; this folder by default.")] = Path(),
+    folder: Annotated[Path, typer.Argument(help="Folder to write to.")] = Path(),
 ) -> None:
-    """Write a commented script or audit file that runs as it stands, to put your own model and data into."""
+    """Write a commented script or audit file that runs as it is, as a start for your own model and data."""
     starter = STARTERS.find(kind)
     for path in write_starter(starter, folder):
         say(f"Written: {path}")

@@ -23,18 +23,20 @@ _NO_EXPERIMENTS = (
 
 @app.command()
 def reproduce(
-    name: Annotated[str, typer.Argument(help="An experiment, or all; a wrong name lists them.")],
-    preset: Annotated[str, typer.Option(help="quick or paper.")] = "quick",
-    dataset: Annotated[list[str] | None, typer.Option(help="A data set; repeat for more.")] = None,
+    name: Annotated[str, typer.Argument(help="Name of an experiment, or all; an unknown name lists them.")],
+    preset: Annotated[str, typer.Option(help="Size of the experiment: quick or paper.")] = "quick",
+    dataset: Annotated[list[str] | None, typer.Option(help="Data set to use; may be repeated.")] = None,
     out: Annotated[Path, typer.Option(help="Folder for CSV, pictures and Markdown.")] = Path("results"),
     pools: Annotated[Path, typer.Option(help="Folder that keeps models and scores.")] = Path("runs/pools"),
-    part: Annotated[str | None, typer.Option(help="Only this part of an experiment, such as gibbs.")] = None,
-    seed: Annotated[int, typer.Option(min=0)] = 0,
-    workers: Annotated[int, typer.Option(min=1, help="Processes that attack targets of a graph side by side.")] = 1,
-    lanes: Annotated[int, typer.Option(min=1, help="With all: data sets that run side by side.")] = 1,
+    part: Annotated[str | None, typer.Option(help="Run only this part of the experiment, such as gibbs.")] = None,
+    seed: Annotated[int, typer.Option(min=0, help="Random seed.")] = 0,
+    workers: Annotated[
+        int, typer.Option(min=1, help="Number of processes that attack targets of a graph in parallel.")
+    ] = 1,
+    lanes: Annotated[int, typer.Option(min=1, help="With all: number of data sets that run in parallel.")] = 1,
     quiet: Quiet = False,
 ) -> None:
-    """Run an experiment of the paper, and print our figures beside those of the paper."""
+    """Run an experiment of the paper and print our figures next to those of the paper."""
     _find_experiments()
     import glasshouse_experiments as experiments
 
@@ -45,9 +47,9 @@ def reproduce(
     with sharing():  # tables of public data
         every = name == "all"
         if every and part is not None:
-            raise InputError("--part: all runs every part; name one experiment.")
+            raise InputError("--part: all runs every part; give the name of one experiment.")
         if lanes > 1 and not every:
-            raise InputError("--lanes: only all runs data sets side by side; for one experiment, use --workers.")
+            raise InputError("--lanes: only all runs data sets in parallel; for one experiment, use --workers.")
         if every:
             found = experiments.reproduce_all(lanes=lanes, **options)
         else:

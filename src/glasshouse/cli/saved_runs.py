@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from glasshouse.cli.app import app, say
-from glasshouse.cli.steps import Author, Json, KeyFile, Memory, PolicyFile, Redact, Shared, checked, key_file
+from glasshouse.cli.steps import Author, Json, KeyFile, Memory, PolicyFile, Redact, Shared, checked, key_file, limits_of
 from glasshouse.config import read_policy
 from glasshouse.core.errors import InputError, shortened
 from glasshouse.io.files import check_name, digest, resolved, write_file
@@ -27,8 +27,8 @@ from glasshouse.report.run_folder import list_page, run_faults, written_at
 
 @app.command()
 def report(
-    run: Annotated[Path, typer.Argument(help="Folder of a run, as audit or score wrote it.")],
-    out: Annotated[Path | None, typer.Option(help="The page; report.html in the run's folder by default.")] = None,
+    run: Annotated[Path, typer.Argument(help="Folder of a run, written by audit or score.")],
+    out: Annotated[Path | None, typer.Option(help="Page to write. Default: report.html in the run's folder.")] = None,
     policy: PolicyFile = None,
     author: Author = None,
     redact: Redact = False,
@@ -38,18 +38,18 @@ def report(
 ) -> None:
     """Render the report of an earlier run again.
 
-    With --redact, ids on the page become keyed hashes. The other files of the run keep them: pass on the page alone, or
-    audit with --redact.
+    With --redact, ids on the page become keyed hashes. The other files of the run still contain the ids: share only the
+    page, or audit with --redact.
     """
     page = out or run / "report.html"
-    summary = checked(
+    summary, _, limits, place = checked(
         lambda: read_run(run),
         lambda: check_page(page),
-        lambda: None if policy is None else read_policy(policy),
+        lambda: limits_of(policy),
         lambda: key_file(redact=redact, key=key, out=run),
     )
-    place = None if summary.context.redacted else key_file(redact=redact, key=key, out=run)
-    limits = policy_of(run) if policy is None else read_policy(policy)
+    place = None if summary.context.redacted else place
+    limits = limits or policy_of(run)
     if author is not None:
         summary = dataclasses.replace(summary, context=dataclasses.replace(summary.context, author=author))
     if place is not None:
@@ -61,7 +61,7 @@ def report(
     say(f"Report: {written.resolve()}")
     if place is not None:
         say(f"Key to the hashed ids: {place.resolve()}")
-        say("Only this page is redacted; the other files of the run still hold the ids.")
+        say("Only this page is redacted; the other files of the run still contain the ids.")
 
 
 def _redacted(summary: Summary, run: Path, place: Path) -> Summary:
@@ -72,15 +72,15 @@ def _redacted(summary: Summary, run: Path, place: Path) -> Summary:
 @app.command()
 def compare(
     runs: Annotated[list[Path], typer.Argument(help="Folders of two or more runs; the first is the baseline.")],
-    out: Annotated[Path, typer.Option(help="The page.")] = Path("compare.html"),
+    out: Annotated[Path, typer.Option(help="Page to write.")] = Path("compare.html"),
     attack: Annotated[
-        str | None, typer.Option("--attack", "-a", help="The attack to compare; else by simulated targets.")
+        str | None, typer.Option("--attack", "-a", help="Attack to compare; by default the best on simulated targets.")
     ] = None,
     shared: Shared = False,
     memory: Memory = None,
 ) -> None:
-    """Put runs side by side: what a defence buys, what it costs, and whether that is more than chance."""
-    found = checked(
+    """Compare runs: what a defence gains and costs, and whether the difference is more than chance."""
+    found, _ = checked(
         lambda: {name: read_run_with_records(run) for name, run in _named(runs).items()}, lambda: check_page(out)
     )
     with guarded("runs", what="runs that can be compared"):
@@ -105,19 +105,19 @@ _DAMAGED = 3  # as for a limit that is exceeded: 1 and 2 are those of crashes an
 
 @app.command()
 def verify(
-    place: Annotated[Path, typer.Argument(help="Folder of a run or of a pool.")],
+    place: Annotated[Path, typer.Argument(help="Folder of a run or a pool.")],
     memory: Memory = None,
 ) -> None:
-    """Check every file of a run or a pool against its checksum: exit code 0 if all is well, 3 if something is not.
+    """Check every file of a run or pool against its checksum: exit code 0 if all match, 3 if not.
 
-    A checksum shows damage and careless edits; who can write to the folder can also renew the checksums.
+    Checksums show damage and accidental edits; anyone who can write to the folder can also renew them.
     """
     check_name(place)
     if (place / "pool.json").is_file():
         count, faults = pool_faults(place)
         well = f"{count} models are complete and unchanged."
     elif (found_run(place) / "run.json").is_file():
-        faults, well = run_faults(place), "every file is there and unchanged, and no other."
+        faults, well = run_faults(place), "every file is present and unchanged, and there are no others."
     else:
         raise InputError(f"{place}: is not the folder of a run (run.json) or of a pool (pool.json).")
     say(*faults)
@@ -133,13 +133,13 @@ _LONGEST = 1000  # letters; an audit refuses ids of more than 256
 
 @app.command()
 def lookup(
-    key: Annotated[Path, typer.Argument(help="The key of the redacted run, such as runs/audit.key.")],
-    names: Annotated[list[str] | None, typer.Argument(help="Ids, or hashes if --ids is given.")] = None,
-    ids: Annotated[Path | None, typer.Option(help="A text file with every id that may be meant, one per line.")] = None,
+    key: Annotated[Path, typer.Argument(help="Key file of the redacted run, such as runs/audit.key.")],
+    names: Annotated[list[str] | None, typer.Argument(help="Ids; with --ids also hashes.")] = None,
+    ids: Annotated[Path | None, typer.Option(help="Text file with all possible ids, one per line.")] = None,
 ) -> None:
-    """Print the hash that stands for each id in a redacted run; with --ids, also the id behind each hash.
+    """Print the hash of each id in a redacted run; with --ids, also the id of each hash.
 
-    A hash cannot be turned back by itself: all ids of the file are hashed and compared.
+    A hash cannot be reversed: all ids in the file are hashed and compared.
     """
     file_size(key, missing="there is no such key.")
     redactor, wanted = read_or_make_key(key), names or []
@@ -171,15 +171,15 @@ def _ids_of(path: Path) -> dict[str, None]:
 
 @app.command()
 def appendix(
-    run: Annotated[Path, typer.Argument(help="Folder of a run, as audit or score wrote it.")],
-    out: Annotated[Path | None, typer.Option(help="Folder for the two files; the run's own by default.")] = None,
-    policy: Annotated[Path | None, typer.Option(help="A policy file: its findings become a part.")] = None,
+    run: Annotated[Path, typer.Argument(help="Folder of a run, written by audit or score.")],
+    out: Annotated[Path | None, typer.Option(help="Folder for the two files. Default: the run's folder.")] = None,
+    policy: Annotated[Path | None, typer.Option(help="YAML file of limits; its findings are added.")] = None,
     shared: Shared = False,
     memory: Memory = None,
 ) -> None:
-    """Write the evidence file: what was measured, declared and assumed, beside what regulators and standards ask."""
+    """Write the evidence file: what was measured, declared and assumed, next to what regulators and standards ask."""
     pages = [(out or run) / name for name in ("appendix.md", "appendix.html")]
-    summary = checked(lambda: read_run(run), *[lambda page=page: check_page(page) for page in pages])
+    summary, *_ = checked(lambda: read_run(run), *[lambda page=page: check_page(page) for page in pages])
     written = written_at(run)
     findings = () if policy is None else judge(summary, read_policy(policy), written=written).findings
     with guarded(run, what="a run that can be described"):
@@ -189,27 +189,27 @@ def appendix(
     for page, text in zip(pages, texts, strict=True):
         say(f"Evidence file: {write_file(page, text).resolve()}")
         list_page(page)
-    say(f"{len(found.supply)} points are still to be supplied by you; they come first in the file.")
+    say(f"{len(found.supply)} points still need your input; they come first in the file.")
 
 
 _CHECKED = {
     "passed": "every limit of the policy is kept.",
-    "failed": "a limit of the policy is not kept.",
-    "unknown": "the run cannot tell whether the policy is kept; this does not pass.",
+    "failed": "a limit of the policy is exceeded.",
+    "unknown": "the run is inconclusive, so the policy is not met.",
 }
 
 
 @app.command()
 def check(
-    run: Annotated[Path, typer.Argument(help="Folder of a run, as audit or score wrote it.")],
-    policy: Annotated[Path, typer.Option(help="The limits: a YAML file.")],
-    junit: Annotated[Path | None, typer.Option(help="Write the findings as JUnit XML, for a build server.")] = None,
+    run: Annotated[Path, typer.Argument(help="Folder of a run, written by audit or score.")],
+    policy: Annotated[Path, typer.Option(help="YAML file of limits.")],
+    junit: Annotated[Path | None, typer.Option(help="File for the findings as JUnit XML, for a build server.")] = None,
     shared: Shared = False,
     memory: Memory = None,
     as_json: Json = False,
 ) -> None:
     """Judge a run by a policy: exit code 0 if no limit is exceeded, 3 if one is, 4 if the run is inconclusive."""
-    limits = checked(lambda: read_policy(policy), lambda: None if junit is None else check_page(junit))
+    limits, _ = checked(lambda: read_policy(policy), lambda: None if junit is None else check_page(junit))
     summary = read_run(run)
     with guarded(run, what="a run that can be judged"):
         verdict = judge(summary, limits, written=written_at(run))

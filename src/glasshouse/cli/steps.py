@@ -7,13 +7,14 @@ import json
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, TypeVar
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
 
 from glasshouse.auditing.result import AuditResult
 from glasshouse.cli.app import say, stopped_code
+from glasshouse.config import read_policy
 from glasshouse.core.errors import InputError, raise_faults
 from glasshouse.core.escape import visible
 from glasshouse.io.files import resolved, sharing
@@ -39,18 +40,17 @@ def _limited(context: typer.Context, given: str | None) -> str | None:
     return given
 
 
-Author = Annotated[str | None, typer.Option(help="Who answers for the audit; shown in the report.")]
-Json = Annotated[bool, typer.Option("--json", help="Print the figures as JSON, for machines.")]
+Author = Annotated[str | None, typer.Option(help="Who is responsible for the audit; shown in the report.")]
+Json = Annotated[bool, typer.Option("--json", help="Print the figures as JSON.")]
 KeyFile = Annotated[
-    Path | None, typer.Option("--key", help="With --redact: the file of the key; RUN.key beside the run by default.")
+    Path | None, typer.Option("--key", help="With --redact: the key file. Default: RUN.key beside the run.")
 ]
 Memory = Annotated[
     str | None,
     typer.Option(
         "--memory",
         callback=_limited,
-        help="Memory limit of one file, and of toggling nodes on the CPU; the command, and each of its workers, takes "
-        "at most twice as much. Default: 1GiB; for audit only while files are read.",
+        help="Memory limit per input file and for CPU toggling (default 1GiB); a process may use twice as much.",
     ),
 ]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace an earlier run in the same folder.")]
@@ -60,17 +60,15 @@ Shared = Annotated[
         "--shared",
         envvar="GLASSHOUSE_SHARED",
         callback=_share,
-        help="Let others read what is written, as the umask says; without it, only you can.",
+        help="Write files with the umask's permissions instead of owner-only.",
     ),
 ]
 PolicyFile = Annotated[
-    Path | None, typer.Option("--policy", help="Limits (a YAML file, as for check) that rate the run in the report.")
+    Path | None, typer.Option("--policy", help="YAML file of limits, as for check; the report rates the run by them.")
 ]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress bars, and no lines about progress.")]
-Redact = Annotated[bool, typer.Option("--redact", help="Replace the records' ids by keyed hashes.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Do not show progress.")]
+Redact = Annotated[bool, typer.Option("--redact", help="Replace the ids of records with keyed hashes.")]
 
-
-Found = TypeVar("Found")
 
 _LONG = 1.0  # seconds of loading that are worth a word
 
@@ -79,14 +77,19 @@ def key_file(*, redact: bool, key: Path | None, out: Path | None) -> Path | None
     """Where the key of a redaction is or will be, checked before the long work; None if nothing is redacted."""
     if not redact:
         if key is not None:
-            raise InputError("--key: is used with --redact alone; add --redact, or leave it out.")
+            raise InputError("--key: is only used with --redact; add --redact, or leave it out.")
         return None
     if key is None and out is None:
-        raise InputError("--redact: there is no folder to keep the key beside; add --out or --key.")
+        raise InputError("--redact: there is no run folder to store the key beside; add --out or --key.")
     place = key if key is not None else key_beside(out or Path())
     if resolved(place).exists():
         read_or_make_key(place)
     return place
+
+
+def limits_of(file: Path | None) -> Policy | None:
+    """The policy in a file; None without one."""
+    return None if file is None else read_policy(file)
 
 
 def finish(
@@ -103,16 +106,8 @@ def finish(
 ) -> None:
     """Save, print, and show where the report is; figures that cannot be saved are still printed.
 
-    Args:
-        result: of the audit.
-        out: folder for the run; None to print only.
-        overwrite: replace an earlier run there.
-        as_json: print JSON for machines.
-        seconds: of the whole command.
-        loading: of these, what passed before anything was computed: libraries, mostly.
-        policy: that rates the run.
-        key: file of the key by which ids are hashed, which is made if it is not there; None to keep ids.
-        author: who answers for the audit; None to keep what the audit file says.
+    ``loading`` is the part of ``seconds`` before anything was computed. With a key file, which is made if it is
+    missing, ids become hashes.
     """
     fault: InputError | None = None
     if author is not None:
@@ -139,20 +134,20 @@ def finish(
         if key is not None:
             place = visible(key.resolve())
             console.print(f"Key to the hashed ids: {place}", highlight=False, soft_wrap=True, markup=False)
-        apart = f", {seconds - loading:.1f} s of it computing" if loading >= _LONG else ""
-        console.print(f"[dim]{seconds:.1f} s in all{apart}[/dim]", highlight=False)
+        apart = f", of which {seconds - loading:.1f} s computing" if loading >= _LONG else ""
+        console.print(f"[dim]{seconds:.1f} s in total{apart}[/dim]", highlight=False)
     if fault is not None:
         raise fault
 
 
-def checked(read: Callable[[], Found], *checks: Callable[[], object]) -> Found:
-    """What ``read`` gives, if every check passes too; else the faults of all of them, those of ``read`` first."""
+def checked(*steps: Callable[[], Any]) -> list[Any]:
+    """What each step gives, before the long work; if some of them fail, the faults of all of them."""
+    found: list[Any] = []
     faults: list[str] = []
-    found: list[Found] = []
-    for step in (lambda: found.append(read()), *checks):
+    for step in steps:
         try:
-            step()
+            found.append(step())
         except InputError as error:
             faults.extend(error.faults)
     raise_faults(faults)
-    return found[0]
+    return found

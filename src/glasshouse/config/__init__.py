@@ -1,25 +1,7 @@
 """Audit files and policy files: a YAML file checked as a whole before anything runs."""
 
-from glasshouse.config.audit_file import (
-    AuditFile,
-    read_audit_file,
-    run_audit_file,
-    with_attacks,
-    with_minutes,
-    with_nodes,
-    with_shadows,
-)
+from glasshouse.config.audit_file import AuditFile, read_audit_file, run_audit_file, with_options
 from glasshouse.config.data import data_names
 from glasshouse.config.policy_file import read_policy
 
-__all__ = [
-    "AuditFile",
-    "data_names",
-    "read_audit_file",
-    "read_policy",
-    "run_audit_file",
-    "with_attacks",
-    "with_minutes",
-    "with_nodes",
-    "with_shadows",
-]
+__all__ = ["AuditFile", "data_names", "read_audit_file", "read_policy", "run_audit_file", "with_options"]

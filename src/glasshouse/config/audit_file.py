@@ -6,24 +6,33 @@ import dataclasses
 import logging
 import math
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
 import numpy as np
-from pydantic import AfterValidator, BeforeValidator, Field, field_validator, model_validator
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    Field,
+    ValidationError,
+    create_model,
+    field_validator,
+    model_validator,
+)
 
-from glasshouse.attacks import create
+from glasshouse.attacks import attack_names, create
 from glasshouse.attacks.registry import find_attack
 from glasshouse.auditing.call import audit
+from glasshouse.auditing.options import GROUPS
 from glasshouse.auditing.result import AuditResult
 from glasshouse.compute import Compute
 from glasshouse.config.data import Data, DigitsData
 from glasshouse.config.graph import GraphSection
 from glasshouse.config.trainers import TrainerSection
 from glasshouse.config.trust import called, check_code
-from glasshouse.config.yaml_model import Share, Strict, check_shadows, read_yaml
+from glasshouse.config.yaml_model import Share, Strict, check_shadows, faults_of, read_yaml
 from glasshouse.core.arrays import BoolArray
 from glasshouse.core.errors import InputError, first_line, raise_faults, shortened
 from glasshouse.core.escape import visible
@@ -42,7 +51,7 @@ class TrainedTarget(Strict):
     def load(self, data: Dataset, members: BoolArray | None, folder: Path, seed: int) -> tuple[Any, BoolArray]:
         """No model yet, and the members that will train it."""
         if members is not None and "fraction" in self.model_fields_set:
-            raise InputError("target.fraction: the data already says who the members are. Leave one of them out.")
+            raise InputError("target.fraction: the data already defines the members. Leave one of them out.")
         if members is None:
             members = random_subsets(len(data.population), models=1, fraction=self.fraction, seed=seed)[0]
         return None, members
@@ -63,11 +72,11 @@ class PythonTarget(Strict):
             )
         made = called(self.factory, folder, "target.factory")
         if not isinstance(made, tuple) or len(made) != 2:
-            raise InputError(f"target.factory: {self.factory} must give a pair (model, members).")
+            raise InputError(f"target.factory: {self.factory} must return a pair (model, members).")
         told = as_members(made[1], (len(data.population),), place="target.factory: members", ids=data.population.ids)
         if members is not None and not np.array_equal(members, told):
             raise InputError(
-                f"target.factory: the members of {self.factory} are not those of the data. Leave the data's out."
+                f"target.factory: the members of {self.factory} differ from those of the data. Leave the data's out."
             )
         return made
 
@@ -152,7 +161,7 @@ def _refuse_other_kinds(field: dataclasses.Field[Any], value: Any) -> None:
     names = re.split(r"\s*\|\s*", re.sub(r"Literal\[[^]]*\]", "Literal", str(field.type)))
     known = [_KINDS[name] for name in names if name in _KINDS]
     if not known:
-        raise ValueError(f"{field.name}: can only be given in Python; leave it out.")
+        raise ValueError(f"{field.name}: can only be set in Python; leave it out.")
     if not any(fits(value) for fits, _ in known):
         wanted = " or ".join(dict.fromkeys(called for _, called in known))
         raise ValueError(f"{field.name}: {shortened(value)} is not {wanted}.")
@@ -178,7 +187,19 @@ def _listed(attacks: Any) -> Any:
     return [attacks] if isinstance(attacks, str) else attacks
 
 
-class AuditFile(Strict):
+def grouped_keys() -> dict[str, Any]:
+    """The keys of the options that are declared in groups: the type that a file can write, and the default."""
+    declared = [one for group in GROUPS.values() for one in dataclasses.fields(group)]
+    return {one.name: (one.metadata["file"], one.default) for one in declared if one.metadata["file"]}
+
+
+if TYPE_CHECKING:
+    _Options = Strict
+else:
+    _Options = create_model("_Options", __base__=Strict, __module__=__name__, **grouped_keys())
+
+
+class AuditFile(_Options):
     """An audit file: ``graph`` for a graph neural network, or ``data``, ``trainer`` and ``target`` for anything else.
 
     Without any of them, the embedded default is audited: a synthetic citation graph.
@@ -196,15 +217,9 @@ class AuditFile(Strict):
     target: Target = TrainedTarget()
     attacks: Annotated[list[AttackEntry], Field(min_length=1), BeforeValidator(_listed)] | None = None
     shadows: Annotated[int, Field(le=_MOST_SHADOWS)] = 8
-    fraction: Share = 0.5
     mode: Literal["online", "offline"] = "online"
-    fprs: list[Share] | None = None
-    prior: Share = 0.5
-    policy: Literal["mean", "max"] = "mean"
-    claim: ClaimSection | None = None
     seed: Annotated[int, Field(ge=0)] = 0
     pool: str | None = None
-    public: Share | None = None
     answers: Literal["probabilities", "labels"] = "probabilities"
     minutes: Annotated[float, Field(gt=0, le=_MOST_MINUTES)] | None = None
 
@@ -223,11 +238,14 @@ class AuditFile(Strict):
     def _one_kind(self) -> Self:
         if self.graph is not None and (both := sorted(self.model_fields_set & {"data", "trainer", "target"})):
             raise ValueError(f"{both[0]}: cannot be used together with graph. Leave one of them out.")
-        if self.is_graph and (self.shadows < 2 or self.public is not None):
-            name = "public" if self.public is not None else "shadows"
-            raise ValueError(f"{name}: an audit without shadow models is for records; a graph needs 2 or more.")
+        if self.is_graph and self.shadows < 2:
+            raise ValueError("shadows: an audit without shadow models is for records; a graph needs 2 or more.")
+        kind = "a graph" if self.is_graph else "records"
+        for one in (field for group in GROUPS.values() for field in dataclasses.fields(group)):
+            if one.name in self.model_fields_set and kind not in one.metadata["of"]:
+                raise ValueError(f"{one.name}: an audit of {kind} does not use it; leave it out.")
         if self.minutes is not None and not self.is_graph:
-            raise ValueError("minutes: only an audit of a graph is planned to fit a time; leave it out for records.")
+            raise ValueError("minutes: only the audit of a graph has a time budget; leave it out for records.")
         if self.is_graph and self.answers == "labels":
             raise ValueError("answers: labels alone are for records; leave it out for a graph.")
         return self
@@ -236,6 +254,14 @@ class AuditFile(Strict):
     def is_graph(self) -> bool:
         """Whether a graph is audited: if the file names one, or nothing else."""
         return self.graph is not None or not self.model_fields_set & {"data", "trainer", "target"}
+
+    def group(self, name: str) -> Any:
+        """A group of options, such as ``"evaluation"``, as the file sets them."""
+        group = GROUPS[name]
+        given = {one.name: getattr(self, one.name) for one in dataclasses.fields(group) if one.metadata["file"]}
+        return group(
+            **{key: value.model_dump() if isinstance(value, Strict) else value for key, value in given.items()}
+        )
 
     @property
     def factories(self) -> dict[str, str]:
@@ -250,74 +276,34 @@ def read_audit_file(path: Path | str) -> AuditFile:
     return read_yaml(Path(path), AuditFile)
 
 
-def with_attacks(config: AuditFile, names: Sequence[str]) -> AuditFile:
-    """The same audit with these attacks in place of the file's; unknown names are refused, all at once.
+def with_options(config: AuditFile, **given: Any) -> AuditFile:
+    """The same audit with options of the command line in place of the file's, checked as those; None changes nothing.
 
     Example:
-        >>> with_attacks(AuditFile(), ["lira"]).attacks
-        ['lira']
-    """
-    faults = []
-    for name in names:
-        try:
-            known_attack(name)
-        except ValueError as error:
-            faults.append(f"--attack: {error}")
-        else:
-            if not config.is_graph and find_attack(name).kind == "graph":
-                faults.append(f'--attack: "{name}" needs a graph, and this audit is of records. Leave it out.')
-    raise_faults(faults)
-    return config.model_copy(update={"attacks": list(names)})
-
-
-def with_shadows(config: AuditFile, shadows: int) -> AuditFile:
-    """The same audit with this many shadow models in place of the file's; all is checked again.
-
-    Example:
-        >>> with_shadows(AuditFile(), 4).shadows
-        4
-        >>> with_shadows(AuditFile(), 5)
+        >>> with_options(AuditFile(), shadows=4, nodes=500, seed=None).graph.nodes
+        500
+        >>> with_options(AuditFile(), shadows=5)
         Traceback (most recent call last):
         glasshouse.InputError: --shadows: 5 is odd; models are trained in complementary pairs. Use 4 or 6.
     """
+    given = {name: value for name, value in given.items() if value is not None}
+    nodes = given.pop("nodes", None)
+    faults = []
+    if nodes is not None and not config.is_graph:
+        faults.append("--nodes: a sample of nodes is for graphs, and this audit is of records. Leave it out.")
+    kind: dict[str, Any] = {"graph": {}} if config.is_graph else {"data": {"name": "digits"}}
     try:
-        if shadows > _MOST_SHADOWS:
-            raise ValueError(f"{shadows} is too many; the most is {_MOST_SHADOWS}.")
-        changed = AuditFile._in_pairs(shadows)
-    except ValueError as error:
-        raise InputError(f"--shadows: {error}") from error
-    if config.is_graph and changed < 2:
-        raise InputError("--shadows: an audit without shadow models is for records; a graph needs 2 or more.")
-    return config.model_copy(update={"shadows": changed})
-
-
-def with_nodes(config: AuditFile, nodes: int) -> AuditFile:
-    """The same audit of a random sample of so many nodes, in place of what the file says.
-
-    Example:
-        >>> with_nodes(AuditFile(), 500).graph.nodes
-        500
-    """
-    if not config.is_graph:
-        raise InputError("--nodes: a sample of nodes is for graphs, and this audit is of records. Leave it out.")
-    if nodes < 1:
-        raise InputError(f"--nodes: {nodes} is too few; give how many nodes to audit, such as 20000.")
-    section = (config.graph or GraphSection()).model_copy(update={"nodes": nodes})
-    return config.model_copy(update={"graph": section})
-
-
-def with_minutes(config: AuditFile, minutes: float) -> AuditFile:
-    """The same audit in so many minutes, in place of what the file says.
-
-    Example:
-        >>> with_minutes(AuditFile(), 15).minutes
-        15
-    """
-    if not config.is_graph:
-        raise InputError("--minutes: only an audit of a graph is planned to fit a time. Leave it out for records.")
-    if not 0 < minutes <= _MOST_MINUTES:
-        raise InputError(f"--minutes: {minutes:g} is not a time; give minutes, such as 15.")
-    return config.model_copy(update={"minutes": minutes})
+        checked = AuditFile.model_validate(kind | given)
+    except ValidationError as error:
+        faults += ["--" + re.sub(r"^attacks\[\d+\]", "attack", fault) for fault in faults_of(error, AuditFile)]
+    for name in given.get("attacks", ()):
+        if not config.is_graph and name in attack_names() and find_attack(name).kind == "graph":
+            faults.append(f'--attack: "{name}" needs a graph, and this audit is of records. Leave it out.')
+    raise_faults(faults)
+    update = {name: getattr(checked, name) for name in given}
+    if nodes is not None:
+        update["graph"] = (config.graph or GraphSection()).model_copy(update={"nodes": nodes})
+    return config.model_copy(update=update)
 
 
 def run_audit_file(
@@ -346,11 +332,7 @@ def run_audit_file(
     common: dict[str, Any] = {
         "shadows": config.shadows,
         "mode": config.mode,
-        "fprs": config.fprs,
-        "prior": config.prior,
-        "claim": config.claim.model_dump() if config.claim else None,
-        "policy": config.policy,
-        "fraction": config.fraction,
+        "evaluation": config.group("evaluation"),
         "seed": config.seed,
         "pool": None if config.pool is None else folder / config.pool,
         "compute": compute,
@@ -363,7 +345,7 @@ def run_audit_file(
 
         section = config.graph or GraphSection()
         with reading:
-            arguments = section.arguments(folder=folder, seed=config.seed)
+            arguments = section.arguments(folder=folder, seed=config.seed, attacker=config.group("attacker"))
             check_shadows(config.shadows, len(arguments["members"]))
         return _signed(graph_audit(**arguments, **common, minutes=config.minutes), config.author)
     with reading:
@@ -374,9 +356,11 @@ def run_audit_file(
     advice = config.trainer.advice(data.population)
     for line in advice:
         _LOG.warning("%s", visible(line))
-    common |= {"groups": data.groups or None, "public": config.public}
-    common |= {"query": LabelOnly(seed=config.seed)} if config.answers == "labels" else {}
-    result = audit(data.population, model=model, members=members, trainer=trainer, about=data.about, **common)
+    common["evaluation"] = dataclasses.replace(common["evaluation"], groups=data.groups or None)
+    query = LabelOnly(seed=config.seed) if config.answers == "labels" else None
+    attacker = dataclasses.replace(config.group("attacker"), query=query)
+    common |= {"trainer": trainer, "attacker": attacker, "about": data.about}
+    result = audit(data.population, model=model, members=members, **common)
     context = dataclasses.replace(result.context, notes=(*data.notes, *advice, *result.context.notes))
     return _signed(dataclasses.replace(result, context=context), config.author)
 

@@ -92,37 +92,35 @@ def _check_features(x: NDArray[Any], path: Path) -> None:
 _LOG = logging.getLogger("glasshouse")
 
 
-class DigitsData(Strict):
+class _Named(Strict):
+    """Base of the sections whose keys are the arguments of `load_dataset`."""
+
+    name: str
+
+    def load(self, folder: Path, seed: int) -> tuple[Dataset, BoolArray | None]:
+        """The data set; the members of the target are drawn later."""
+        return load_dataset(**dict(self), seed=seed), None
+
+
+class DigitsData(_Named):
     """The embedded digits."""
 
     name: Literal["digits"]
     mislabelled: Annotated[float, Field(ge=0, lt=1)] = 0.1
 
-    def load(self, folder: Path, seed: int) -> tuple[Dataset, BoolArray | None]:
-        """The data set; the members of the target are drawn later."""
-        return load_dataset("digits", mislabelled=self.mislabelled, seed=seed), None
 
-
-class AdultData(Strict):
+class AdultData(_Named):
     """UCI Adult, from files."""
 
     name: Literal["adult"]
     records: Annotated[int, Field(ge=100)] | None = None
 
-    def load(self, folder: Path, seed: int) -> tuple[Dataset, BoolArray | None]:
-        """The data set; the members of the target are drawn later."""
-        return load_dataset("adult", records=self.records, seed=seed), None
 
-
-class ImageData(Strict):
+class ImageData(_Named):
     """CIFAR-10 or CIFAR-100, from files; for the trainer wide-resnet."""
 
     name: Literal["cifar10", "cifar100"]
     records: Annotated[int, Field(ge=100)] | None = None
-
-    def load(self, folder: Path, seed: int) -> tuple[Dataset, BoolArray | None]:
-        """The data set; the members of the target are drawn later."""
-        return load_dataset(self.name, records=self.records, seed=seed), None
 
 
 class FileData(TableSection):

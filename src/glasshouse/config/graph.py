@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field, model_validator
 
+from glasshouse.auditing.options import Attacker
 from glasshouse.config.yaml_model import MOST_EPOCHS, Share, Strict, check_network
 from glasshouse.core.errors import InputError, MissingExtraError, shortened
 from glasshouse.data import random_subsets
@@ -93,10 +95,12 @@ class GraphSection(Strict):
     def _no_path(cls, given: Any) -> Any:
         """Say where a graph's file belongs to one who writes it as that of a table is written."""
         if isinstance(given, dict) and isinstance(given.get("path"), str):
-            raise ValueError(f"a graph's file is its name: write name: {shortened(given['path'], quoted=False)}.")
+            raise ValueError(
+                f"give the file of a graph as its name: write name: {shortened(given['path'], quoted=False)}."
+            )
         return given
 
-    def arguments(self, *, folder: Path, seed: int) -> dict[str, Any]:
+    def arguments(self, *, folder: Path, seed: int, attacker: Attacker = Attacker()) -> dict[str, Any]:
         """The arguments of `glasshouse.graph.audit` that this section decides."""
         from glasshouse.graph import load_graph, noisy_edges, snowball_subset
         from glasshouse.graph.data.load import GRAPH_FILES
@@ -112,6 +116,7 @@ class GraphSection(Strict):
             classes = int(data.y.max()) + 1
             inside = [network.hidden] * min(network.layers, 1000)
             check_network([int(data.x.shape[1]), *inside, classes], place="graph.network.hidden")
+        theirs = self.attacker.network.build(self.setting) if self.attacker.network else None
         known = None
         if self.attacker.missing_edges or self.attacker.imagined_edges:
             known = noisy_edges(data, drop=self.attacker.missing_edges, add=self.attacker.imagined_edges, seed=seed)
@@ -119,8 +124,7 @@ class GraphSection(Strict):
             "data": data,
             "members": members,
             "trainer": self.network.build(self.setting),
-            "shadow_trainer": self.attacker.network.build(self.setting) if self.attacker.network else None,
+            "attacker": dataclasses.replace(attacker, trainer=theirs, graph=known),
             "setting": self.setting,
-            "known_graph": known,
             "nodes": self.nodes,
         }

@@ -16,7 +16,7 @@ from glasshouse.compute.serialise import send_by_value
 from glasshouse.core.errors import InputError, MissingExtraError, first_line, raise_faults, shortened
 from glasshouse.data.named import data_root
 
-_TRUST = "If you trust it, say so: --trust-code (in Python, trust_code=True)."
+_TRUST = "If you trust it, pass --trust-code (in Python, trust_code=True)."
 
 
 def check_code(factories: Mapping[str, str], *, graph: str | None, folder: Path) -> None:

@@ -72,7 +72,7 @@ def _fault(one: Any, section: type[Strict]) -> str:
         case "model_attributes_type" | "model_type":
             return f"{place}: needs keys of its own, such as {place}: {{…: …}}, but is {shortened(one['input'])}."
         case "string_type" if isinstance(one["input"], bool | int | float):
-            return f"{place}: YAML reads {shortened(one['input'])} as a number or as yes and no; write it in quotes."
+            return f"{place}: YAML reads {shortened(one['input'])} as a number or a yes/no value; write it in quotes."
         case _:
             return f"{place}: {one['msg']}, but is {shortened(one['input'])}."
 

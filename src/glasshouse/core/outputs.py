@@ -151,7 +151,7 @@ def array_of(answer: Any) -> NDArray[Any]:
     if array.dtype.kind not in "fiub":
         raise InputError(
             f"model: it answered with {array.dtype} instead of numbers; expected logits, [N, C]. If these are labels, "
-            f"ask for labels alone, which shows less: audit(…, query=LabelOnly())."
+            f"ask for labels alone, which shows less: audit(…, attacker=Attacker(query=LabelOnly()))."
         )
     return array
 

@@ -28,10 +28,10 @@ from glasshouse.evaluation.metrics import Metrics, evaluate
 from glasshouse.evaluation.pool_size import FewerReferences, compare_references, steadiness
 from glasshouse.evaluation.precision import conformal_p_values, discovery_levels
 from glasshouse.evaluation.thresholds import (
-    Policy,
     Scored,
     SimulatedFigures,
     Threshold,
+    ThresholdRule,
     simulated_figures,
     thresholds_from,
     tried_targets,
@@ -108,7 +108,7 @@ def run_attack(
     *,
     fprs: Sequence[float],
     members: BoolArray | None = None,
-    policy: Policy = "mean",
+    threshold: ThresholdRule = "mean",
     confidence: float = 0.95,
     progress: bool | None = False,
     trials: Trials | None = None,
@@ -124,7 +124,7 @@ def run_attack(
         view: what it looks at: evidence about records, or a scene, of which attacks on records see only the evidence.
         fprs: wanted false-positive rates.
         members: [N] which audited records trained the target; no attack sees it.
-        policy: ``"mean"`` or ``"max"`` of the simulated targets' thresholds.
+        threshold: ``"mean"`` or ``"max"`` of the simulated targets' thresholds.
         confidence: of every interval.
         progress: whether to show a bar.
         trials: of the same pool; an attack that was tuned and tried before is not tuned and tried again.
@@ -159,8 +159,8 @@ def run_attack(
             if fprs and len(view.shadow_members) >= 2:  # without a pool, one sentence for all attacks says so
                 notes.append(_no_threshold(attack.name, error))
     expected = _prior_of(attack, view, prior)
-    share = float(np.mean(np.asarray(expected)))
-    options: dict[str, Any] = {"policy": policy, "confidence": confidence, "non_members": len(scores) * (1 - share)}
+    others = len(scores) * (1 - float(np.mean(np.asarray(expected))))
+    options: dict[str, Any] = {"threshold": threshold, "confidence": confidence, "non_members": others}
     unlike = unlike or bool(judgement.warning)  # what was learned from the shadow models does not hold for the target
     tried = None if simulated is None else tried_targets(simulated, fprs)
     thresholds = () if simulated is None else thresholds_from(simulated, fprs, tried=tried, **options)

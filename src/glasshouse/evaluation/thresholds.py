@@ -56,7 +56,7 @@ def tried_targets(scored: Scored, fprs: Sequence[float]) -> list[TriedTarget]:
     return side_by_side(tried, scored, records=len(scored[0][0]) if len(scored) else 0)
 
 
-Policy = Literal["mean", "max"]
+ThresholdRule = Literal["mean", "max"]
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ class Threshold:
     Args:
         wanted: the false-positive rate aimed at.
         value: records that score at least this are flagged.
-        policy: ``"mean"`` of the simulated targets' own thresholds, or their ``"max"``, which is more careful.
+        rule: ``"mean"`` of the simulated targets' own thresholds, or their ``"max"``, which is more careful.
         expected_fpr: mean rate over simulated targets, each with the threshold of all the others.
         interval: where the rate on one more target is expected to lie (a prediction interval).
         simulated: how many targets were simulated.
@@ -75,7 +75,7 @@ class Threshold:
 
     wanted: float
     value: float
-    policy: Policy
+    rule: ThresholdRule
     expected_fpr: float
     interval: Interval
     simulated: int
@@ -91,7 +91,7 @@ def estimate_thresholds(
     view: View,
     fprs: Sequence[float],
     *,
-    policy: Policy = "mean",
+    threshold: ThresholdRule = "mean",
     confidence: float = 0.95,
     progress: bool | None = False,
 ) -> tuple[Threshold, ...]:
@@ -111,7 +111,7 @@ def estimate_thresholds(
         True
     """
     attack = attack.tuned(view)  # a threshold belongs to one setting
-    return thresholds_from(simulate(attack, view, progress=progress), fprs, policy=policy, confidence=confidence)
+    return thresholds_from(simulate(attack, view, progress=progress), fprs, threshold=threshold, confidence=confidence)
 
 
 def simulate(attack: Attack[Any], view: View, *, progress: bool | None = False) -> Scored:
@@ -124,7 +124,7 @@ def thresholds_from(
     scored: Scored,
     fprs: Sequence[float],
     *,
-    policy: Policy = "mean",
+    threshold: ThresholdRule = "mean",
     confidence: float = 0.95,
     non_members: float | None = None,
     tried: Sequence[TriedTarget] | None = None,
@@ -134,7 +134,7 @@ def thresholds_from(
     ``non_members`` is how many the target is expected to have, as many as a simulated target by default; ``tried`` are
     the `tried_targets` of the same targets and rates, if they are known already.
     """
-    options: dict[str, Any] = {"policy": policy, "confidence": confidence, "non_members": non_members}
+    options: dict[str, Any] = {"threshold": threshold, "confidence": confidence, "non_members": non_members}
     tried = tried_targets(scored, fprs) if tried is None else tried
     found = [
         _threshold(scored, fpr, np.array([one.cuts[place] for one in tried]), **options)
@@ -143,8 +143,7 @@ def thresholds_from(
     ]
     if fprs and not found:
         first = max(one.first_fpr for one in tried)
-        threshold = threshold_from(scored, first, **options)
-        found.append(dataclasses.replace(threshold, first=True))
+        found.append(dataclasses.replace(threshold_from(scored, first, **options), first=True))
     return tuple(found)
 
 
@@ -152,30 +151,36 @@ def threshold_from(
     scored: Scored,
     fpr: float,
     *,
-    policy: Policy = "mean",
+    threshold: ThresholdRule = "mean",
     confidence: float = 0.95,
     non_members: float | None = None,
 ) -> Threshold:
     """A threshold from simulated targets that are already scored: pairs of scores [N] and members [N]."""
     own = np.array([SortedScores.of(*checked(*pair)).cut_at(fpr) for pair in scored])
-    return _threshold(scored, fpr, own, policy=policy, confidence=confidence, non_members=non_members)
+    return _threshold(scored, fpr, own, threshold=threshold, confidence=confidence, non_members=non_members)
 
 
 def _threshold(
-    scored: Scored, fpr: float, own: FloatArray, *, policy: Policy, confidence: float, non_members: float | None
+    scored: Scored,
+    fpr: float,
+    own: FloatArray,
+    *,
+    threshold: ThresholdRule,
+    confidence: float,
+    non_members: float | None,
 ) -> Threshold:
     """From the thresholds [T] of the simulated targets."""
 
     def false_alarms(at: int) -> int:
         scores, members = scored[at]
-        return int(np.count_nonzero((scores >= _agreed(np.delete(own, at), policy)) > members))
+        return int(np.count_nonzero((scores >= _agreed(np.delete(own, at), threshold)) > members))
 
     false = np.array(side_by_side(false_alarms, range(len(own)), records=len(scored[0][0])))
     others = np.array([len(members) - np.count_nonzero(members) for _, members in scored])
     return Threshold(
         wanted=fpr,
-        value=_agreed(own, policy),
-        policy=policy,
+        value=_agreed(own, threshold),
+        rule=threshold,
         expected_fpr=float(np.mean(false / others)),
         interval=predicted_rate(false, others, confidence=confidence, non_members=non_members),
         simulated=len(scored),
@@ -210,8 +215,8 @@ def predicted_rate(
     return Interval(max(0.0, low), min(1.0, high))
 
 
-def _agreed(thresholds: FloatArray, policy: Policy) -> float:
-    return float(thresholds.max() if policy == "max" else thresholds.mean())
+def _agreed(thresholds: FloatArray, rule: ThresholdRule) -> float:
+    return float(thresholds.max() if rule == "max" else thresholds.mean())
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import time
 from collections.abc import Mapping, Sequence
 from numbers import Real
@@ -16,6 +17,7 @@ from torch_geometric.data import Data
 
 from glasshouse.attacks import Attack
 from glasshouse.attacks.registry import AttackChoice, chosen_attacks
+from glasshouse.auditing.options import Attacker, Evaluation, documented
 from glasshouse.auditing.result import AuditResult
 from glasshouse.auditing.steps import (
     audit_view,
@@ -32,11 +34,9 @@ from glasshouse.core.errors import InputError
 from glasshouse.core.outputs import column_order_note
 from glasshouse.core.progress import track
 from glasshouse.data import as_ids
-from glasshouse.evaluation import Known, PrivacyClaim
+from glasshouse.evaluation import Known
 from glasshouse.evaluation.checks.members import shared_nodes
 from glasshouse.evaluation.groups import as_groups
-from glasshouse.evaluation.privacy.claim import as_claim
-from glasshouse.evaluation.thresholds import Policy
 from glasshouse.evidence import Mode
 from glasshouse.graph.attacks.g_base import with_truth
 from glasshouse.graph.budget import within_minutes
@@ -67,27 +67,23 @@ DEFAULT_ATTACKS = ("base", "lira", "rmia", "classifier", "g-classifier", "g-base
 _COMPARED = 4  # shadow models of ours whose fit the target's is compared with
 
 _NO_TOGGLES = (
-    "left out: it asks about a node with and without its surroundings, and a transductive model was trained on the "
-    "whole graph, whoever is a member"
+    "left out: it compares a node with and without its neighbours, and a transductive model was trained on the whole "
+    "graph, whoever its members are"
 )
 
 
+@documented
 def audit(
     data: Data,
     *,
     model: Model | None = None,
     members: ArrayLike | None = None,
     trainer: Trainer | None = None,
-    shadow_trainer: Trainer | None = None,
     attacks: Sequence[AttackChoice] = DEFAULT_ATTACKS,
     shadows: int = 8,
     mode: Mode = "online",
-    fprs: Sequence[float] | None = None,
-    prior: float | ArrayLike = 0.5,
-    claim: PrivacyClaim | Mapping[str, float] | None = None,
-    policy: Policy = "mean",
-    groups: Mapping[str, ArrayLike] | None = None,
-    fraction: float = 0.5,
+    attacker: Attacker = Attacker(),
+    evaluation: Evaluation = Evaluation(),
     pool: Path | str | None = None,
     compute: Compute | None = None,
     seed: int = 0,
@@ -96,50 +92,29 @@ def audit(
     progress: bool | None = None,
     nodes: int | ArrayLike | None = None,
     ids: Sequence[Any] | NDArray[Any] | None = None,
-    known_graph: Data | None = None,
     setting: Setting = "inductive",
     minutes: float | None = None,
 ) -> AuditResult:
     """Train shadow GNNs, attack the target, and measure which of its training nodes can be recognised.
 
-    `glasshouse.audit` for graphs: common options have the same name, order and default; the last five are for graphs.
+    `glasshouse.audit` for graphs: common options have the same name, order and default; the last four are for graphs.
 
     Args:
-        data: the graph: ``x`` [n, features], ``edge_index`` [2, edges], ``y`` [n], members and others; perhaps with
-            ``edge_weight`` [edges] and ``edge_attr`` [edges] or [edges, d], for models that have parameters for them.
+        data: the graph: ``x`` [n, features], ``edge_index`` [2, edges], ``y`` [n], members and non-members; perhaps
+            with ``edge_weight`` [edges] and ``edge_attr`` [edges] or [edges, d], for models with parameters for them.
         model: the target, ``(x, edge_index) -> logits`` or ``data -> logits``; a black box is enough. None trains one
             on ``members``. A given model needs its ``members`` and the ``trainer`` that trained it.
-        members: [n] who trained the target, or their ids as text, for evaluation only; by default a random half, if no
-            model is given.
         trainer: ``(data, members, seed) -> model``, as the target was trained; by default `GNNTrainer`, if no model is
             given.
-        shadow_trainer: how the attacker trains, if it does not know how the owner did: another architecture or
-            optimizer (the paper's mismatched adversary).
         attacks: attacks on records by name (they look at zero-hop queries), attacks on graphs such as ``"g-base"``,
             objects, or mappings such as ``{"name": "g-base", "sampler": "gibbs"}``; ``"best"`` picks one of either kind
             by simulated targets and reports why. By default the paper's attacks and the strongest one, ``"g-stacked"``;
             what cannot use the pool is then left out, and the report says why.
-        shadows: how many shadow models, in complementary pairs.
-        mode: ``"online"`` or ``"offline"``, for the attacks given by name.
-        fprs: wanted false-positive rates; by default 1 % and 0.1 %, if the sample can resolve them.
-        prior: λ, the share of members that the attacker expects: one number, or one per node.
-        claim: a stated (ε, δ) to judge: a `PrivacyClaim`, or a mapping with ``epsilon`` and perhaps ``delta``.
-        policy: ``"mean"`` or the careful ``"max"`` of the simulated targets' thresholds.
-        groups: columns that divide the nodes, by name, such as ``{"sex": […], "age": […]}``, one value per node.
-            The report shows the leak of each group. Numbers with many different values are cut into quartiles.
-        fraction: share of the nodes that each shadow model is trained on.
-        pool: the shadow pool's folder: models found there are not trained again. None keeps no model.
-        compute: where shadow models are trained and attacks do their long steps: `ThisProcess`,
-            `LocalProcesses` or `RayCluster`. The result does not depend on it.
-        seed: of every random choice.
-        title: of the report.
-        about: a sentence on the data, shown beside the figures; by default ``data.about``, if it is set.
-        progress: whether to show bars; by default on a terminal, and elsewhere a plain line now and then.
+        about: a sentence about the data, shown beside the figures; by default ``data.about``, if it is set.
         nodes: which nodes are audited; all by default. A number draws that many at random, spread over degrees and
             classes: the work of attacks on graphs is then in proportion to it, and figures are estimates for the whole
             graph, with intervals that know it. Or the nodes themselves, by position or as ids.
         ids: [n] names of the nodes; by default ``data.ids``, or their numbers.
-        known_graph: the graph as the attacker knows it, such as `noisy_edges` of ``data``; ``data`` by default.
         setting: how training saw the graph: ``"inductive"``, only the members and the edges between them; or
             ``"transductive"``, the whole graph with the members' labels, as in the usual Planetoid script. All queries
             are then about the whole graph, and attacks that toggle nodes are left out.
@@ -158,22 +133,25 @@ def audit(
     check_one_graph(data)
     graph = checked_graph(data)
     if minutes is not None and not _is_time(minutes):
-        raise InputError(f"minutes: {minutes!r} is not a time; give how many minutes the audit may take, such as 15.")
+        raise InputError(
+            f"minutes: {minutes!r} is not a positive number; give the minutes that the audit may take, such as 15."
+        )
     check_setting(setting)
-    claim = as_claim(claim)
+    attacker.check("a graph")
     count = int(data.num_nodes)
     names = getattr(data, "ids", None) if ids is None else ids
     known_ids = as_ids(names, count, place="ids")
     truth = checked_members(model, members, count, seed=seed, ids=known_ids)
     chosen = chosen_nodes(nodes, data, ids=known_ids, members=truth, seed=seed)
     owner = _owner(data, model, trainer, setting)
-    if shadow_trainer is not None:
-        check_trainer(shadow_trainer, place="shadow_trainer")
-    if isinstance(shadow_trainer or owner, GNNTrainer) and data.x.dtype != torch.float32:
+    theirs = owner if attacker.trainer is None else attacker.trainer
+    check_trainer(theirs, place="attacker.trainer")
+    own, ours = (isinstance(one, GNNTrainer) for one in (owner, theirs))  # they take a checked graph
+    if ours and data.x.dtype != torch.float32:
         raise InputError(f"data.x: is {data.x.dtype}, and GNNTrainer trains in torch.float32. Pass data.x.float().")
     if shadows < 2:
         raise InputError(f"shadows: {shadows} is too few; attacks on a graph need shadow models. Use 8.")
-    seen = graph if known_graph is None else checked_graph(known_graph)
+    seen = graph if attacker.graph is None else checked_graph(attacker.graph)
     given = []
     if model is not None:  # one that cannot answer is refused before shadow models are trained
         given = profile_models([model], seen, parts=False)
@@ -182,19 +160,18 @@ def audit(
     common: dict[str, Any] = {"nodes": chosen.nodes, "ids": names, "setting": setting}
     empty = Scene(seen, _nobody, [], np.empty((0, count), dtype=np.bool_), **common)
     _check_kinds(truth[empty.nodes])
-    wanted = checked_rates(fprs, truth[empty.nodes])
-    columns = as_groups(groups, count)
+    fprs = checked_rates(evaluation.fprs, truth[empty.nodes])
+    columns = as_groups(evaluation.groups, count)
     made = chosen_attacks(
-        attacks, offers=("records", "graph"), nodes=empty.nodes, mode=mode, prior=prior, seed=seed, fprs=wanted
+        attacks, offers=("records", "graph"), nodes=empty.nodes, mode=mode, prior=attacker.prior, seed=seed, fprs=fprs
     )
     made = {name: with_truth(attack, truth) for name, attack in made.items()}
     made, left_out = _fitting(made, empty)
-    own, others = (isinstance(one, GNNTrainer) for one in (owner, shadow_trainer or owner))  # they take a checked graph
     plan = ShadowPool.plan(
-        seen if others else (data if known_graph is None else known_graph),
-        shadow_trainer or owner,
+        seen if ours else (data if attacker.graph is None else attacker.graph),
+        theirs,
         shadows=shadows,
-        fraction=fraction,
+        fraction=attacker.fraction,
         seed=seed,
         folder=pool,
         compute=compute,
@@ -210,14 +187,14 @@ def audit(
     scene = Scene(seen, given[0] if given else target, models, plan.members, **common)
     if minutes is not None:
         whole = nodes is None or np.ndim(nodes) == 0  # else the user named them, and each of them is wanted
-        least = _least(wanted, truth) if whole and np.ndim(prior) == 0 else len(scene.nodes)
+        least = _least(fprs, truth) if whole and np.ndim(attacker.prior) == 0 else len(scene.nodes)
         fit = within_minutes(scene, made, minutes=minutes, began=began, least=least, seed=seed)
         made, left_out, budget = fit.attacks, {**left_out, **fit.left_out}, fit.note
         if fit.nodes < len(scene.nodes):
             chosen = chosen_nodes(fit.nodes, data, ids=known_ids, members=truth, seed=seed)
             profiled = scene.profiled()
             scene = Scene(seen, profiled[0], profiled[1:], plan.members, **{**common, "nodes": chosen.nodes})
-            wanted = checked_rates(wanted, truth[scene.nodes])
+            fprs = checked_rates(fprs, truth[scene.nodes])
     _ = scene.evidence  # before anything is toggled: answers that are not logits are reported here
     asked = scene.asked
     labels, edges, population = data.y.cpu().numpy(), data.edge_index.cpu().numpy(), GraphPopulation(data)
@@ -232,13 +209,13 @@ def audit(
         fingerprint=population.fingerprint(),
         shadow_seconds=spent,
         settings={
-            **settings_of(owner, shadow_trainer, prior=prior, fraction=fraction, policy=policy),
+            **settings_of(owner, attacker, evaluation),
             "setting": setting,
-            "attacker's graph": "the owner's" if known_graph is None else GraphPopulation(seen).fingerprint(),
+            "attacker's graph": "the owner's" if attacker.graph is None else GraphPopulation(seen).fingerprint(),
             "engine": _engine(made, scene, seed=seed),
         },
         versions=library_versions("torch-geometric", "numba"),
-        warnings=_doubts(scene, owner if shadow_trainer is None else shadow_trainer, graph, truth),
+        warnings=_doubts(scene, theirs, graph, truth),
         notes=(
             *filter(None, [budget, chosen.note]),
             *scene.notes,
@@ -246,20 +223,18 @@ def audit(
             *shared_nodes(population.digests(scene.nodes), scene.audited(truth)),
         ),
     )
+    groups = {name: scene.audited(values) for name, values in columns.items()}
     return audit_view(
         scene,
         made,
         members=scene.audited(truth),
         labels=scene.audited(labels),
-        fprs=wanted,
+        evaluation=dataclasses.replace(evaluation, fprs=fprs, groups=groups),
         context=context,
-        claim=claim,
-        policy=policy,
         compute=compute,
         progress=progress,
-        prior=prior,
+        prior=attacker.prior,
         left_out={**left_out, **refused},
-        groups={name: scene.audited(values) for name, values in columns.items()},
         surroundings=Surroundings(edges, members=truth, labels=labels, nodes=scene.nodes),
         known=Known(x=data.x, labels=labels, pairs=edges, audited=scene.nodes),
         sampled=chosen.sampled,
@@ -270,7 +245,9 @@ def _check_kinds(audited: BoolArray) -> None:
     """Refuse audited nodes, [n] whether each is a member, of one kind alone: before the training, and once."""
     if audited.all() or not audited.any():
         kind = "members" if audited.any() else "non-members"
-        raise InputError(f"nodes: all {len(audited)} audited nodes are {kind}, and rates need both. Audit more nodes.")
+        raise InputError(
+            f"nodes: all {len(audited)} audited nodes are {kind}; rates need members and non-members. Audit more nodes."
+        )
 
 
 def _least(fprs: Sequence[float], members: BoolArray) -> int:
@@ -357,8 +334,8 @@ def _doubts(scene: Scene, trainer: Trainer, data: Data, members: BoolArray) -> t
     remedy = 'setting="transductive"' + (" to the audit and to GNNTrainer" if ours else "")
     return (
         "Some models fit their members better in the whole graph than in the graph of the members alone, so they seem "
-        f"to have been trained on the whole graph with a mask: {' and '.join(doubted)}. The audit takes them as "
-        f"inductive, and its figures are then wrong: pass {remedy}.",
+        f"to have been trained on the whole graph with a mask: {' and '.join(doubted)}. The audit treats them as "
+        f"inductive, so its figures are wrong: pass {remedy}.",
     )
 
 

@@ -109,18 +109,18 @@ def plan_budget(
         if most >= wanted:
             break
     chosen = min(nodes, max(most, least))
-    given_up = [f"{chosen} of the {nodes} wanted nodes"] if chosen < nodes else []
+    given_up = [f"{chosen} of the {nodes} requested nodes"] if chosen < nodes else []
     given_up += [
-        f"{_drawn(less)} training sets in place of {_drawn(attacks[name])} for {name}"
+        f"{_drawn(less)} training sets instead of {_drawn(attacks[name])} for {name}"
         for name, less in made.items()
         if _drawn(less) != _drawn(attacks[name])
     ]
     expected = predicted(made, chosen) * _SPARE
     note = f"Planned to take {minutes:g} minutes: " + (
-        f"to fit, the audit took {'; '.join(given_up)}." if given_up else "nothing had to be given up."
+        f"to fit, the audit used {'; '.join(given_up)}." if given_up else "nothing had to be given up."
     )
     if expected > usable * _SPARE:
-        note += f" Even so its questions were expected to take {expected / 60:.1f} minutes, more than were left."
+        note += f" Even so, its queries were expected to take {expected / 60:.1f} minutes, more than were left."
     lost = {name: f"left out to stay within {minutes:g} minutes" for name in attacks if name not in made}
     return BudgetPlan(chosen, made, lost, note)
 

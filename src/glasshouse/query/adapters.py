@@ -20,7 +20,10 @@ from glasshouse.training.sklearn import check_task
 if TYPE_CHECKING:
     from torch import nn
 
-LABELS_ADVICE = "If labels are all that it gives, ask for labels alone, which shows less: audit(…, query=LabelOnly())."
+LABELS_ADVICE = (
+    "If labels are all that it gives, ask for labels alone, which shows less: "
+    "audit(…, attacker=Attacker(query=LabelOnly()))."
+)
 
 
 @dataclass(frozen=True, eq=False)

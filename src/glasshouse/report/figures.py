@@ -198,7 +198,7 @@ class ThresholdFigure:
     Args:
         wanted: the wanted false-positive rate.
         value: records with at least this score are called members.
-        policy: how it was taken from the simulated targets' thresholds.
+        rule: how it was taken from the simulated targets' thresholds.
         expected_fpr: mean rate over simulated targets.
         interval: where the rate on one more target is expected.
         simulated: how many targets were simulated.
@@ -210,7 +210,7 @@ class ThresholdFigure:
 
     wanted: float
     value: float
-    policy: str
+    rule: str
     expected_fpr: float
     interval: Interval
     simulated: int

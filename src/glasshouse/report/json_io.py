@@ -25,7 +25,7 @@ from glasshouse.report.figures import AttackFigures, Curve, Histogram, Reliabili
 from glasshouse.report.pictures.neighbourhood import Neighbourhood
 from glasshouse.report.summary import Summary
 
-FORMAT = 4
+FORMAT = 5
 
 
 def metrics_json(summary: Summary) -> dict[str, Any]:

@@ -70,6 +70,9 @@ class Summary:
     unlike: bool = False
     written: datetime | None = None
 
+    def __repr__(self) -> str:
+        return f"Summary({self.records} records, attacks: {', '.join(attack.name for attack in self.attacks)})"
+
     @property
     def unreached(self) -> bool:
         """Whether some attack cannot reach a wanted rate because of tied scores."""

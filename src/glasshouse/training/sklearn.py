@@ -244,7 +244,7 @@ def _no_probabilities(estimator: Any) -> str:
     return (
         f"estimator: {type(estimator).__name__} has no predict_proba, and an audit needs probabilities. Wrap it in "
         f'sklearn.calibration.CalibratedClassifierCV, switch its option on, such as voting="soft" or '
-        f"probability=True, or ask for labels alone, which shows less: audit(…, query=LabelOnly())."
+        f"probability=True, or ask for labels alone, which shows less: audit(…, attacker=Attacker(query=LabelOnly()))."
     )
 
 

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from torch_geometric.data import Batch
 from torch_geometric.loader import DataLoader
 
-from glasshouse import InputError, Population, SklearnTrainer, TorchTrainer, audit
+from glasshouse import Evaluation, InputError, Population, SklearnTrainer, TorchTrainer, audit
 from glasshouse.core.randomness import seed_for
 from glasshouse.graph import GNNTrainer, GraphClassifierTrainer, adam, sgd
 from glasshouse.query.classify import QueryOptions, population_logits
@@ -32,7 +32,7 @@ from tests.graph.molecules import (
 
 POPULATION = Population(molecules(60))
 MEMBERS = np.random.default_rng(0).permutation(60) < 30
-QUICK: dict[str, Any] = {"attacks": ["base"], "shadows": 2, "fprs": [0.1]}
+QUICK: dict[str, Any] = {"attacks": ["base"], "shadows": 2, "evaluation": Evaluation(fprs=[0.1])}
 
 
 def trainer(module: Any = PooledGCN, **options: Any) -> GraphClassifierTrainer:
@@ -133,7 +133,9 @@ def test_all_attacks_on_records_find_members_that_were_learned_by_heart(tmp_path
         graph.x = torch.randn(graph.x.shape, generator=source)
     population = Population(graphs, np.random.default_rng(1).integers(2, size=80))
     made = trainer(lambda: PooledGCN(64), epochs=60, batch_size=20, optimizer=adam(0.02))
-    result = audit(population, trainer=made, members=np.arange(80) % 2 == 0, shadows=4, fprs=[0.1])
+    result = audit(
+        population, trainer=made, members=np.arange(80) % 2 == 0, shadows=4, evaluation=Evaluation(fprs=[0.1])
+    )
     assert set(result.table()["attack"]) == {"base", "lira", "rmia", "stacked"}
     assert (result.table()["auc"] > 0.65).all()
     assert result.context.train_accuracy is not None

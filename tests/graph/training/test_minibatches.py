@@ -12,6 +12,7 @@ from torch_geometric.data import Data
 from torch_geometric.nn import GCNConv
 from torch_geometric.utils import k_hop_subgraph
 
+from glasshouse import Evaluation
 from glasshouse.core.errors import InputError
 from glasshouse.graph import audit
 from glasshouse.graph.data.subgraph import induced
@@ -179,7 +180,7 @@ def test_training_by_parts_learns_about_as_well_as_all_at_once(batches: Any) -> 
 
 def test_an_audit_trains_by_parts_and_shows_it() -> None:
     trainer = GNNTrainer(hidden=8, epochs=5, device="cpu", batches=RandomNodes(parts=2))
-    result = audit(DATA, trainer=trainer, attacks=["base"], shadows=2, fprs=[0.1])
+    result = audit(DATA, trainer=trainer, attacks=["base"], shadows=2, evaluation=Evaluation(fprs=[0.1]))
     assert "RandomNodes(parts=2)" in result.context.settings["trainer"]
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from glasshouse import AuditResult, InputError, PrivacyClaim, audit_evidence
+from glasshouse import AuditResult, Evaluation, InputError, PrivacyClaim, audit_evidence
 from glasshouse.cli import app
 from glasshouse.io.files import digest
 from glasshouse.io.folders import check_free
@@ -22,7 +22,9 @@ from tests.strategies import gaussian_evidence
 def result() -> AuditResult:
     evidence, members = gaussian_evidence(records=400, models=8, shift=2.0, seed=0)
     attacks = ["base", "lira"]
-    return audit_evidence(evidence, members=members, attacks=attacks, claim=PrivacyClaim(epsilon=0.1))
+    return audit_evidence(
+        evidence, members=members, attacks=attacks, evaluation=Evaluation(claim=PrivacyClaim(epsilon=0.1))
+    )
 
 
 @pytest.fixture
@@ -79,7 +81,7 @@ def test_a_run_without_members_or_shadow_models_is_not_made_to_look_better() -> 
 
 
 def test_the_command_writes_both_forms_into_the_run_which_stays_whole(run: Path) -> None:
-    assert "points are still to be supplied by you" in appendix(run)
+    assert "points still need your input" in appendix(run)
     for name in ("appendix.md", "appendix.html"):
         text = (run / name).read_text()
         assert digest(run / "metrics.json") in text

@@ -1,6 +1,6 @@
 """Audit a graph neural network: which of its training nodes can be found from outside?
 
-Run: python audit_gnn.py. It works as it stands, on a made-up graph; put your own where it says "yours".
+Run: python audit_gnn.py. It runs as it is, on a made-up graph; put your own where it says "yours".
 It needs the extra `graph`: pip install 'glasshouse[graph]'.
 """
 

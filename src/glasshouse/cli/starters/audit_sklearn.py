@@ -1,6 +1,6 @@
 """Audit a scikit-learn model: which of its training records can be found from outside?
 
-Run: python audit_sklearn.py. It works as it stands, on records that come with scikit-learn; put your own where it says
+Run: python audit_sklearn.py. It runs as it is, on records that come with scikit-learn; put your own where it says
 "yours".
 """
 
@@ -39,7 +39,7 @@ def main() -> None:
         members=members,
         trainer=estimator,  # every shadow model is a fresh copy, fitted to other records
         shadows=8,  # 8 are enough for a first audit; docs: "Which attack, how many shadows, how long"
-        # groups={"hospital": hospitals},  # one value per record: the report then divides the leak by it
+        # evaluation=Evaluation(groups={"hospital": hospitals}),  # the leak of each group, one value per record
         # pool="pools/sklearn",  # keep the shadow models, so that the next audit trains only what is missing
         title="My scikit-learn model",
     )

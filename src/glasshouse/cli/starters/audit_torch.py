@@ -1,6 +1,6 @@
 """Audit a torch model: which of its training records can be found from outside?
 
-Run: python audit_torch.py. It works as it stands, on made-up records; put your own where it says "yours".
+Run: python audit_torch.py. It runs as it is, on made-up records; put your own where it says "yours".
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def main() -> None:
         trainer=trainer,
         shadows=8,  # 8 are enough for a first audit; docs: "Which attack, how many shadows, how long"
         # pool="pools/torch",  # keep the shadow models, so that the next audit trains only what is missing
-        # claim=PrivacyClaim(epsilon=8.0, delta=1e-5),  # judge a claimed guarantee; from glasshouse import PrivacyClaim
+        # evaluation=Evaluation(claim={"epsilon": 8.0, "delta": 1e-5}),  # judge a claimed guarantee
         title="My torch model",
     )
     print(result.table())

@@ -130,7 +130,7 @@ def _to_leak_less(summary: Summary, policy: Policy | None) -> Iterator[Step]:
             "left.",
             codes=(
                 Code(where="audit file", text="answers: labels"),
-                Code(where="python", text="audit(population, trainer=trainer, members=members, query=LabelOnly())"),
+                Code(where="python", text="audit(population, trainer=trainer, attacker=Attacker(query=LabelOnly()))"),
             ),
         )
     yield _review(summary)

@@ -1,0 +1,171 @@
+"""The options of an audit, each declared once: its meaning, its default, and its key in an audit file.
+
+The calls read their documentation from here (`documented`), and audit files their keys (`option`).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+import re
+import textwrap
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from numpy.typing import ArrayLike
+
+from glasshouse.core.errors import InputError, raise_faults, shortened
+from glasshouse.evaluation import PrivacyClaim
+from glasshouse.evaluation.privacy.claim import as_claim
+from glasshouse.evaluation.thresholds import ThresholdRule
+from glasshouse.evidence import LossTrace, QueryOptions
+from glasshouse.training.trainer import Trainer
+
+# what the options mean that calls take directly, as a docstring writes it
+OPTIONS = {
+    "model": "the target. None trains one with ``trainer`` on ``members``; a given one needs its ``members``.",
+    "members": (
+        "[N] which records trained the target, or their ids as text; used for evaluation alone, no attack sees it. "
+        "Without a model, a random half by default."
+    ),
+    "attacks": (
+        'names, attack objects, or mappings with ``name`` and the attack\'s parameters; ``"best"`` picks one by '
+        "simulated targets and reports why. By default the paper's attacks and the strongest one; what cannot use the "
+        "pool is then left out, and the report says why."
+    ),
+    "shadows": "how many shadow models, in complementary pairs.",
+    "mode": '``"online"`` or ``"offline"``, for the attacks given by name.',
+    "seed": "of every random choice.",
+    "attacker": "what the attacker knows, and how it trains and asks models.",
+    "evaluation": "how the attacks are judged: rates, thresholds, groups, a claimed ε.",
+    "pool": "the shadow pool's folder: models found there are not trained again. None keeps no models.",
+    "compute": (
+        "where shadow models are trained and attacks do their long steps: `ThisProcess`, `LocalProcesses` or "
+        "`RayCluster`. The result does not depend on it."
+    ),
+    "title": "of the report.",
+    "about": "a sentence about the data, shown beside the figures.",
+    "progress": "whether to show bars; by default on a terminal, and elsewhere a plain line now and then.",
+}
+
+
+def option(default: Any, *, file: str = "", of: Sequence[str] = ("records", "a graph", "evidence")) -> Any:
+    """An option in a group.
+
+    Args:
+        default: its value where none is given.
+        file: the type of its key in an audit file; empty if a file says it elsewhere, or not at all.
+        of: the audits that use it.
+    """
+    return dataclasses.field(default=default, metadata={"file": file, "of": of})
+
+
+@dataclass(frozen=True, kw_only=True)
+class Attacker:
+    """What the attacker knows, and how it trains and asks models.
+
+    Args:
+        trainer: how the attacker trains, if it does not know how the owner did: another architecture or optimizer (the
+            paper's mismatched adversary). None: as the target was trained.
+        prior: λ, the share of members that it expects: one number, or one per record.
+        fraction: share of the records that trains a shadow model.
+        query: batch size, device and temperature of queries; `LabelOnly` for models that give labels alone.
+        public: [N] records that it knows not to have trained the target, such as a published test set; or a share of
+            the non-members to set aside as such. Attacks without shadow models learn from them; they are not judged.
+        trace: losses from the training of the target, a `LossTrace` or [T, N], for the attack ``"trace"``.
+        graph: the graph as it knows it, such as `noisy_edges` of the owner's. None: the owner's.
+
+    Example:
+        >>> Attacker(prior=0.1).prior
+        0.1
+    """
+
+    trainer: Trainer | Any = option(None, of=("records", "a graph"))
+    prior: float | ArrayLike = option(0.5, file="Share")
+    fraction: float = option(0.5, file="Share", of=("records", "a graph"))
+    query: QueryOptions | None = option(None, of=("records",))
+    public: ArrayLike | None = option(None, file="Share | None", of=("records",))
+    trace: LossTrace | ArrayLike | None = option(None, of=("records",))
+    graph: Any = option(None, of=("a graph",))
+
+    def check(self, audit: str) -> None:
+        """Refuse what an audit of this kind does not use.
+
+        Example:
+            >>> Attacker(public=0.3).check("a graph")
+            Traceback (most recent call last):
+            glasshouse.InputError: attacker: an audit of a graph does not use public; leave it out.
+        """
+        unused = [
+            one.name
+            for one in dataclasses.fields(self)
+            if audit not in one.metadata["of"] and getattr(self, one.name) is not one.default
+        ]
+        raise_faults([f"attacker: an audit of {audit} does not use {name}; leave it out." for name in unused])
+
+    @property
+    def labels_only(self) -> bool:
+        """Whether it sees labels alone, no probabilities."""
+        return self.query is not None and self.query.labels_only
+
+
+@dataclass(frozen=True, kw_only=True)
+class Evaluation:
+    """How the attacks are judged.
+
+    Args:
+        fprs: wanted false-positive rates; by default those of 1 % and 0.1 % that the sample can resolve.
+        threshold: ``"mean"`` or the careful ``"max"`` of the simulated targets' thresholds.
+        groups: columns that divide the records, by name, such as ``{"sex": […], "age": […]}``, one value per record.
+            The report shows the leak of each group. Numbers with many different values are cut into quartiles.
+        claim: a stated (ε, δ) to judge: a `PrivacyClaim`, or a mapping with ``epsilon`` and perhaps ``delta``.
+
+    Example:
+        >>> Evaluation(fprs=[0.1], claim={"epsilon": 8.0}).claim
+        PrivacyClaim(epsilon=8.0, delta=0.0)
+    """
+
+    fprs: Sequence[float] | None = option(None, file="list[Share] | None")
+    threshold: ThresholdRule = option("mean", file='Literal["mean", "max"]')
+    groups: Mapping[str, ArrayLike] | None = option(None)
+    claim: PrivacyClaim | Mapping[str, float] | None = option(None, file="ClaimSection | None")
+
+    def __post_init__(self) -> None:
+        if self.threshold not in ("mean", "max"):
+            raise InputError(f'threshold: {shortened(self.threshold)} is not known; use "mean" or "max".')
+        object.__setattr__(self, "claim", as_claim(self.claim))
+
+
+GROUPS: Mapping[str, type[Any]] = {"attacker": Attacker, "evaluation": Evaluation}
+
+Call = TypeVar("Call", bound=Callable[..., Any])
+
+
+def documented(call: Call) -> Call:
+    """Complete the ``Args`` of a call by what `OPTIONS` says about its other parameters.
+
+    Example:
+        >>> @documented
+        ... def sample(population, *, seed=0):
+        ...     '''Draw.
+        ...
+        ...     Args:
+        ...         population: of records.
+        ...     '''
+        >>> print(inspect.getdoc(sample))
+        Draw.
+        <BLANKLINE>
+        Args:
+            population: of records.
+            seed: of every random choice.
+    """
+    head, args, rest = re.split(r"(Args:\n(?: {4}.*\n?)+)", inspect.getdoc(call) or "", maxsplit=1)
+    own = dict(re.findall(r"^    (\w+): ((?:.|\n {8})+)", args, flags=re.MULTILINE))
+    lines = [
+        textwrap.fill(f"{name}: {text}", 116, initial_indent=" " * 4, subsequent_indent=" " * 8)
+        for name in inspect.signature(call).parameters
+        if (text := re.sub(r"\s+", " ", own.get(name, OPTIONS.get(name, ""))))
+    ]
+    call.__doc__ = head + "\n".join(["Args:", *lines, ""]) + rest
+    return call
