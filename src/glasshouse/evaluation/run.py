@@ -159,8 +159,9 @@ def run_attack(
             if fprs and len(view.shadow_members) >= 2:  # without a pool, one sentence for all attacks says so
                 notes.append(_no_threshold(attack.name, error))
     expected = _prior_of(attack, view, prior)
-    others = len(scores) * (1 - float(np.mean(np.asarray(expected))))
-    options: dict[str, Any] = {"threshold": threshold, "confidence": confidence, "non_members": others}
+    share = float(np.mean(np.asarray(expected)))
+    non_members = len(scores) * (1 - share)
+    options: dict[str, Any] = {"threshold": threshold, "confidence": confidence, "non_members": non_members}
     unlike = unlike or bool(judgement.warning)  # what was learned from the shadow models does not hold for the target
     tried = None if simulated is None else tried_targets(simulated, fprs)
     thresholds = () if simulated is None else thresholds_from(simulated, fprs, tried=tried, **options)
