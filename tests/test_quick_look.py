@@ -51,7 +51,7 @@ def test_a_model_and_its_members_are_enough(tmp_path: Path) -> None:
     result = audit(population, model=fitted(population, members), members=members, shadows=0)
     assert result.table()["attack"].tolist() == CHEAP
     assert set(result.left_out) == {"public-quantile", "trace"}
-    assert not any(name.startswith(("threshold", "called")) for name in result.table())
+    assert not any(name.startswith(("threshold", "flagged")) for name in result.table())
     assert not any(name.endswith(("_decision", "_posterior", "_fdr")) for name in result.records())
     notes = result.summary().notes
     assert notes[0].startswith("No shadow models were trained: the figures are a lower bound")

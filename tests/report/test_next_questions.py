@@ -89,10 +89,10 @@ def test_tables_have_a_row_for_each_group_and_each_prior(result: AuditResult) ->
     assert records["site"].tolist()[0] in ("<b>north</b>", "south")
     listed = int((records["lira_fdr"] <= 0.1).sum())
     row = result.table()["attack"].tolist().index("lira")
-    assert result.table()["listed@fdr0.1"][row] == listed == result.summary().attack("lira").listed
+    assert result.table()["flagged@fdr0.1"][row] == listed == result.summary().attack("lira").listed
     assert listed > 10
     assert records["member"][records["lira_fdr"] <= 0.1].mean() > 0.8
-    assert set(np.unique(records["lira_steady"])) <= {0.0, 0.25, 0.5, 0.75, 1.0}
+    assert set(np.unique(records["lira_stability"])) <= {0.0, 0.25, 0.5, 0.75, 1.0}
 
 
 def test_without_members_there_is_a_list_but_no_rate(result: AuditResult) -> None:

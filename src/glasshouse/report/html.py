@@ -24,7 +24,7 @@ from glasshouse.report.decision.verdict import (
     precision_sentence,
     whole_sentence,
 )
-from glasshouse.report.figures import AttackFigures
+from glasshouse.report.figures import FIGURES, AttackFigures, Column, columns_at
 from glasshouse.report.format import percent, points, rate, signed, whole
 from glasshouse.report.pictures.neighbourhood import neighbourhood_picture
 from glasshouse.report.pictures.people import exposure_picture, groups_picture
@@ -129,7 +129,7 @@ GLOSSARY: tuple[tuple[str, str], ...] = (
     ),
     ("Balanced accuracy", "The mean of the shares of members and of outsiders that are recognised. A coin has 50 %."),
     ("Advantage", "TPR minus FPR."),
-    ("Steady", "The share of smaller sets of shadow models with which the record is still flagged."),
+    ("Stability", "The share of smaller sets of shadow models with which the record is still flagged."),
 )
 
 
@@ -182,6 +182,8 @@ def render_html(summary: Summary, *, policy: Policy | None = None) -> str:
         **_first_groups(first, best),
         context=summary.context,
         best=best,
+        figures=columns_at("html", summary.attacks, summary.fprs),
+        sample_figures=columns_at("sample", summary.attacks, summary.fprs),
         thresholds=[(attack, threshold) for attack in summary.attacks for threshold in attack.thresholds],
         roc=roc_picture(curves) if curves else None,
         histograms=[
@@ -259,7 +261,7 @@ def _columns(summary: Summary) -> list[_Column]:
         f"{summary.strongest}_score": (f"{summary.strongest} score", True),
         f"{summary.strongest}_decision": ("flagged", False),
         f"{summary.strongest}_fdr": ("FDR", True),
-        f"{summary.strongest}_steady": ("steady", True),
+        f"{summary.strongest}_stability": ("stability", True),
         **{f"{attack.name}_rank": (f"{attack.name} rank", True) for attack in summary.attacks},
     }
     return [_Column(name, *how) for name, how in names.items() if name in summary.top_records]
@@ -314,6 +316,8 @@ def render_comparison(comparison: Comparison, *, title: str = "Comparison of aud
         sentences=compare_sentences(comparison),
         first=[(run, exposure_picture(run.exposure, name=f"run{run.number}")) for run in first_runs(comparison)],
         glossary=GLOSSARY,
+        tpr_column=Column(FIGURES["tpr@{}"], comparison.choice.fpr),
+        auc_column=Column(FIGURES["auc"], comparison.choice.fpr),
         resampled=RESAMPLED,
         tradeoff=tradeoff_picture(points, fpr=comparison.choice.fpr) if points else None,
         roc=roc_picture(curves),

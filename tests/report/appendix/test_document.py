@@ -102,7 +102,7 @@ def test_a_policy_becomes_a_part_and_a_strangers_file_stays(run: Path, tmp_path:
     policy = tmp_path / "risk.yaml"
     policy.write_text("limits: [{figure: auc, most: 0.6}]\n")
     appendix(run, "--policy", policy, "--out", tmp_path / "out")
-    assert "FAIL  AUC of the headline attack at most 0.6" in (tmp_path / "out" / "appendix.html").read_text()
+    assert "FAIL  AUC of the verdict attack at most 0.6" in (tmp_path / "out" / "appendix.html").read_text()
     (tmp_path / "out" / "appendix.md").write_text("mine")
     with pytest.raises(InputError, match="is not a page of Glasshouse"):
         appendix(run, "--out", tmp_path / "out")

@@ -11,8 +11,8 @@ from markupsafe import Markup
 from glasshouse.core.arrays import FloatArray
 from glasshouse.evaluation import Interval, PrivacyVerdict
 from glasshouse.evaluation.privacy import gaussian_trade_off
-from glasshouse.report.figures import Curve
-from glasshouse.report.pictures.axes import Axis, Frame, element, picture
+from glasshouse.report.pictures.axes import Axis, Frame, element, legend, picture
+from glasshouse.report.pictures.roc import Curve
 
 _EPSILON_WIDTH, _EPSILON_HEIGHT = 440.0, 104.0
 
@@ -50,7 +50,7 @@ def epsilon_picture(privacy: PrivacyVerdict) -> Markup:
     return picture(parts, width=_EPSILON_WIDTH, height=_EPSILON_HEIGHT, label=label, css="plot epsilon")
 
 
-_CURVE_WIDTH, _CURVE_HEIGHT, _ROW = 440.0, 400.0, 18.0
+_CURVE_WIDTH, _CURVE_HEIGHT = 440.0, 400.0
 
 
 def fdp_picture(privacy: PrivacyVerdict, name: str, measured: Curve) -> Markup:
@@ -63,7 +63,7 @@ def fdp_picture(privacy: PrivacyVerdict, name: str, measured: Curve) -> Markup:
 
     Example:
         >>> from glasshouse.evaluation import roc
-        >>> from glasshouse.report.figures import curve_of
+        >>> from glasshouse.report.pictures.roc import curve_of
         >>> curve = curve_of(roc([0.9, 0.5, 0.5, 0.1], [1, 1, 0, 0]))
         >>> fdp_picture(PrivacyVerdict(), "base", curve).startswith("<svg")
         True
@@ -85,7 +85,7 @@ def fdp_picture(privacy: PrivacyVerdict, name: str, measured: Curve) -> Markup:
         allowed = _claimed(rates, privacy.claim.epsilon, privacy.claim.delta)
         lines.append(("claimed", "curve s1 d3", _line(frame, rates, allowed)))
     parts += [element("path", d=path, css=css) for _, css, path in lines]
-    parts += _legend(frame, [(text, css) for text, css, _ in lines])
+    parts += legend(frame, [(text, css) for text, css, _ in lines], upper=True)  # above chance
     label = f"False-negative rate against false-positive rate of {name}, beside chance and what privacy allows."
     return picture(parts, width=_CURVE_WIDTH, height=_CURVE_HEIGHT, label=label, css="plot fdp")
 
@@ -98,18 +98,6 @@ def _claimed(fpr: FloatArray, epsilon: float, delta: float) -> FloatArray:
 
 def _line(frame: Frame, xs: FloatArray, ys: FloatArray) -> str:
     return "M" + "L".join(f"{frame.px(float(x)):.1f} {frame.py(float(y)):.1f}" for x, y in zip(xs, ys, strict=True))
-
-
-def _legend(frame: Frame, entries: list[tuple[str, str]]) -> list[Markup]:
-    """In the upper right corner, which lies above chance."""
-    widest = 8.0 * max(len(text) for text, _ in entries) + 42
-    left, top = frame.width - frame.right - widest - 4, frame.top + 6
-    parts = [element("rect", x=left - 6, y=top - 2, width=widest + 6, height=_ROW * len(entries) + 6, css="legend")]
-    for row, (text, css) in enumerate(entries):
-        y = top + _ROW * (row + 0.5) + 2
-        parts.append(element("path", d=f"M{left:.1f} {y:.1f}h28", css=css))
-        parts.append(element("text", text, x=left + 35, y=y + 4, css="key"))
-    return parts
 
 
 _TRADEOFF_WIDTH, _TRADEOFF_HEIGHT = 440.0, 360.0

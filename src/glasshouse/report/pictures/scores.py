@@ -1,16 +1,108 @@
-"""Pictures of scores: their distribution, their calibration, and how many flagged records are members."""
+"""Scores: their distribution, their calibration, and how many flagged records are members, each with its picture."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from markupsafe import Markup
 
+from glasshouse.core.arrays import BoolArray, FloatArray
+from glasshouse.evaluation import Interval, clopper_pearson
+from glasshouse.evaluation.checks.calibration import binned, calibration_floor
 from glasshouse.evaluation.precision import Accusations, precision_at
-from glasshouse.report.figures import Histogram, Reliability
 from glasshouse.report.pictures.axes import Axis, Frame, element, picture
+
+_BINS = 40
+_TAIL = 0.005
+
+
+@dataclass(frozen=True)
+class Histogram:
+    """Counts of scores in bins of equal width; scores outside count in the first and the last bin.
+
+    Args:
+        edges: [B + 1].
+        members: [B] how many members; how many records if the members are not known.
+        others: [B] how many others; None if the members are not known.
+        cut: how many scores are outside the edges.
+    """
+
+    edges: tuple[float, ...]
+    members: tuple[int, ...]
+    others: tuple[int, ...] | None
+    cut: int
+
+
+def histogram_of(scores: FloatArray, members: BoolArray | None, *, posterior: bool = False) -> Histogram:
+    """Counts of scores [N]; the bins cover [0, 1] for a probability, else all but the farthest scores on each side.
+
+    Example:
+        >>> found = histogram_of(np.array([0.1, 0.9, 0.9]), np.array([False, True, True]), posterior=True)
+        >>> sum(found.members), sum(found.others), found.edges[-1]
+        (2, 1, 1.0)
+    """
+    low, high = (0.0, 1.0) if posterior else (float(np.quantile(scores, q)) for q in (_TAIL, 1 - _TAIL))
+    if not high > low:  # all scores are equal
+        low, high = low - 0.5, low + 0.5
+    edges = np.linspace(low, high, _BINS + 1)
+    inside = np.clip(scores, low, high)
+    parts = [inside] if members is None else [inside[members], inside[~members]]
+    counts = [tuple(np.histogram(part, edges)[0].tolist()) for part in parts]
+    return Histogram(
+        edges=tuple(edges.tolist()),
+        members=counts[0],
+        others=None if members is None else counts[1],
+        cut=int((inside != scores).sum()),
+    )
+
+
+@dataclass(frozen=True)
+class Reliability:
+    """A reliability diagram: records in bins of their posterior.
+
+    Args:
+        said: mean posterior of each bin that holds a record.
+        found: share of members in it.
+        intervals: Clopper-Pearson intervals of the share.
+        counts: records in it.
+        error: expected calibration error: the mean of |said - found| over records.
+        floor: the error that chance alone gives, even if every posterior is exactly right.
+    """
+
+    said: tuple[float, ...]
+    found: tuple[float, ...]
+    intervals: tuple[Interval, ...]
+    counts: tuple[int, ...]
+    error: float
+    floor: float
+
+
+def reliability_of(posteriors: FloatArray, members: BoolArray, *, confidence: float = 0.95) -> Reliability:
+    """Compare posteriors [N] with true membership [N], in ten bins of equal width.
+
+    Example:
+        >>> found = reliability_of(np.array([0.2, 0.2, 0.8, 0.8]), np.array([0, 0, 1, 0], dtype=bool))
+        >>> found.found, round(found.error, 3)
+        ((0.0, 0.5), 0.25)
+    """
+    bins = binned(posteriors, members)
+    counts = np.rint(bins.mass * len(posteriors)).astype(np.int64)
+    hits = np.rint(bins.found * counts).astype(np.int64)
+    return Reliability(
+        said=tuple(bins.said.tolist()),
+        found=tuple(bins.found.tolist()),
+        intervals=tuple(
+            clopper_pearson(int(hit), int(count), confidence=confidence)
+            for hit, count in zip(hits, counts, strict=True)
+        ),
+        counts=tuple(counts.tolist()),
+        error=bins.error,
+        floor=calibration_floor(posteriors),
+    )
+
 
 _HISTOGRAM_WIDTH, _HISTOGRAM_HEIGHT = 360.0, 210.0
 
