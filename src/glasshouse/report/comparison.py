@@ -1,4 +1,4 @@
-"""Several runs side by side: what a defence buys, what it costs, and whether the difference is more than chance.
+"""Several runs side by side: benefit and cost of a defence, and whether the difference is more than chance.
 
 The false-positive rate and the attack of a comparison are chosen without the measured figures.
 """
@@ -50,13 +50,13 @@ def choose(summaries: Mapping[str, Summary], attack: str | None = None) -> Choic
     Args:
         summaries: of the runs, by name.
         attack: the name of the wanted attack; by default the common one that is strongest on simulated targets, never
-            by what was measured: the luckiest of several measured figures would be too high.
+            by what was measured: the largest of several measured figures would be too high.
     """
     fpr, allowed = _rate(summaries)
     attacks = _common(summaries)
     if attack is not None:
         _check_wanted(attack, attacks, summaries)
-        return Choice(fpr, allowed, attack, f"Compared is {attack}, as asked.", attacks)
+        return Choice(fpr, allowed, attack, f"The compared attack is {attack}, as requested.", attacks)
     same = [name for name in attacks if len(_kinds(name, summaries)) == 1]
     if not same:
         told = "; ".join(f"{name}: {', '.join(one.name for one in each.attacks)}" for name, each in summaries.items())
@@ -64,14 +64,14 @@ def choose(summaries: Mapping[str, Summary], attack: str | None = None) -> Choic
     strengths = {name: _strength(name, summaries, fpr) for name in same}
     known = {name: strength for name, strength in strengths.items() if strength is not None}
     if not known:
-        why = "the first that all runs have; how strong attacks are on simulated targets is not known in all of them"
-        return Choice(fpr, allowed, same[0], f"Compared is {same[0]}: {why}.", attacks)
+        why = "the first that all runs have; not all runs know how strong attacks are on simulated targets"
+        return Choice(fpr, allowed, same[0], f"The compared attack is {same[0]}: {why}.", attacks)
     best = max(known, key=lambda name: known[name])
-    why = f"of {len(known)} attacks that all runs have, it finds most members of simulated targets"
+    why = f"of {len(known)} attacks that all runs have, it identifies most members of simulated targets"
     reason = (
         f"{why} ({percent(known[best][0])} at {rate(fpr)})" if len(known) > 1 else "the only one that all runs have"
     )
-    return Choice(fpr, allowed, best, f"Compared is {best}: {reason}.", attacks)
+    return Choice(fpr, allowed, best, f"The compared attack is {best}: {reason}.", attacks)
 
 
 def _rate(summaries: Mapping[str, Summary]) -> tuple[float, int]:
@@ -179,7 +179,7 @@ def compare_verdict(runs: Sequence[ComparedRun], choice: Choice) -> str:
     if found is None:
         raise AssertionError("every run but the first has a difference")
     text = (
-        f"At {rate(choice.fpr)} false accusations {choice.attack} finds {_share(first)} of the members of "
+        f"At {rate(choice.fpr)} false positives {choice.attack} identifies {_share(first)} of the members of "
         f"{first.name} and {_share(best)} of those of {best.name}: {points(found.value)} points, "
         f"{rate(found.confidence)} interval {points(found.interval.low)} to {points(found.interval.high)} "
         f"({how_tested(found)}), {'more than chance' if found.shown else 'which may be chance'}."
@@ -220,13 +220,13 @@ def compare_notes(runs: Sequence[ComparedRun], choice: Choice) -> tuple[str, ...
     found = [choice.reason]
     if choice.allowed < ENOUGH:
         found.append(
-            f"A rate of {rate(choice.fpr)} allows only {choice.allowed} false accusation"
+            f"A rate of {rate(choice.fpr)} allows only {choice.allowed} false positive"
             f"{'' if choice.allowed == 1 else 's'}, so the figures rest on very few non-members: only large "
             f"differences can be shown. Audit more non-members, or measure a larger rate."
         )
     found += [
-        f"In {run.name} scores are tied, and no threshold of {run.attack.name} accuses fewer than "
-        f"{percent(run.rate.fpr)} of the non-members; that rate is shown. Its difference is that of the TPR at "
+        f"In {run.name} scores are tied, and no threshold of {run.attack.name} flags fewer than "
+        f"{percent(run.rate.fpr)} of the non-members; that rate is shown. The difference is that of the TPR at "
         f"{rate(choice.fpr)} when ties are ordered at random."
         for run in runs
         if not run.rate.reached
@@ -237,9 +237,9 @@ def compare_notes(runs: Sequence[ComparedRun], choice: Choice) -> tuple[str, ...
     if len({context.fingerprint for context in contexts}) > 1:
         found.append("The runs use different data, so differences between them are not due to a defence alone.")
     if len({(context.shadows, context.mode) for context in contexts}) > 1:
-        found.append("The attackers had different shadow models, so a difference may be due to these.")
+        found.append("The attackers had different shadow models, which may cause a difference.")
     if len({frozenset(attack.name for attack in run.summary.attacks) for run in runs}) > 1:
-        found.append("Not every attack was tried in every run.")
+        found.append("Not every attack was run in every audit.")
     if lost := [run.name for run in runs if run.accuracy_interval is None and run.summary.context.test_rmse is None]:
         found.append(f"Not in the picture, since the test accuracy is not known: {', '.join(lost)}.")
     return tuple(found)
@@ -247,7 +247,7 @@ def compare_notes(runs: Sequence[ComparedRun], choice: Choice) -> tuple[str, ...
 
 @dataclass(frozen=True, kw_only=True)
 class FirstRun:
-    """One run at the top of a comparison: its rating, its counts, and how often its model is right."""
+    """One run at the top of a comparison: its rating, its counts, and how often its model is correct."""
 
     number: int
     name: str
@@ -271,26 +271,28 @@ def first_runs(comparison: Comparison) -> tuple[FirstRun, ...]:
 
 
 def compare_sentences(comparison: Comparison) -> tuple[str, ...]:
-    """What the runs expose, whether the difference is more than chance, and what it costs."""
+    """How many members could be identified, whether the difference is more than chance, and what it costs."""
     runs = [(run, found) for run in comparison.runs if (found := _exposure(run)) is not None]
     if len(runs) < len(comparison.runs):
-        return ("At least one of the runs shows nothing about its model, so they cannot be compared in plain counts.",)
+        return ("At least one of the runs shows nothing about its model, so counts cannot be compared.",)
     first = runs[0][1]
     each = ", ".join(f"about {counted(found.found)} with {run.name}" for run, found in runs)
     told = [
-        f"Of {whole(first.per)} {first.unit} in the training data, so many could be singled out: {each}; "
-        f"{counted(first.wrong)} of {whole(first.per)} outsiders would be wrongly accused."
+        f"Members that could be identified, of {whole(first.per)} {first.unit} in the training data: {each}. "
+        f"{counted(first.wrong)} of {whole(first.per)} non-members would be wrongly flagged."
     ]
     for run, _ in runs[1:]:
         gap = run.tpr_difference
         if gap is not None:
             less = "fewer" if gap.value < 0 else "more"
-            shown = f"{less} than" if gap.shown else "not shown to be more or fewer than"
-            luck = "more than luck explains" if gap.shown else "luck may do this"
-            told.append(f"With {run.name} they are {shown} with {runs[0][0].name}: {luck}.")
+            told.append(
+                f"With {run.name} there are {less} than with {runs[0][0].name}, which chance does not explain."
+                if gap.shown
+                else f"Any difference between {run.name} and {runs[0][0].name} may be due to chance."
+            )
     costs = [f"{useful} with {run.name}" for run, _ in runs if (useful := _useful(run))]
     if costs:
-        told.append(f"How useful the models are: {'; '.join(costs)}.")
+        told.append(f"Quality of the models: {'; '.join(costs)}.")
     return tuple(told)
 
 
@@ -307,8 +309,8 @@ def _exposure(run: ComparedRun) -> Exposure | None:
 def _useful(run: ComparedRun) -> str:
     context = run.summary.context
     if context.test_accuracy is not None:
-        return f"right about {100 * context.test_accuracy:.0f} of 100 outsiders"
-    return "" if context.test_rmse is None else f"off by {context.test_rmse:.4g} on outsiders, typically"
+        return f"correct for {100 * context.test_accuracy:.0f} of 100 non-members"
+    return "" if context.test_rmse is None else f"typically wrong by {context.test_rmse:.4g} on non-members"
 
 
 _OPPOSED = 0.1  # correlation of members below minus this; random members of the same records have about 0
@@ -365,7 +367,7 @@ def _differences(
 
 
 def _resampling(first: Table, second: Table) -> Resampling:
-    """Paired if both have the same records and members; opposed if members of one are often outside in the other."""
+    """Paired if both have the same records and members; opposed if many members of one are not members of the other."""
     if all(np.array_equal(first[column], second[column]) for column in ("id", "member")):
         return "paired"
     _, here, there = np.intersect1d(first["id"], second["id"], assume_unique=True, return_indices=True)

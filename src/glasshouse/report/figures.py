@@ -174,7 +174,7 @@ class RateFigure:
         tpr: the median-unbiased estimate of the true-positive rate at the true threshold of the wanted rate; the
             sample's rate at ``fpr`` if ``reached`` is False.
         tpr_interval: of the same.
-        allowed: how many non-members may be wrongly accused at the wanted rate: it rests on them.
+        allowed: how many non-members may be flagged at the wanted rate: it rests on them.
         chance: the true-positive rate of scores without any meaning.
         reached: False if no threshold keeps the wanted rate, because scores are tied: ``fpr`` is then above it.
     """
@@ -189,7 +189,7 @@ class RateFigure:
 
     @property
     def strength(self) -> float:
-        """Members found per non-member that may be accused: it orders attacks that reach different rates."""
+        """Members identified per non-member that is flagged: it orders attacks that reach different rates."""
         return self.tpr / max(self.fpr, self.wanted)
 
 
@@ -199,15 +199,15 @@ class ThresholdFigure:
 
     Args:
         wanted: the wanted false-positive rate.
-        value: records with at least this score are called members.
+        value: records with at least this score are flagged.
         policy: how it was taken from the simulated targets' thresholds.
         expected_fpr: mean rate over simulated targets.
         interval: where the rate on one more target is expected.
         simulated: how many targets were simulated.
         first: whether it is for the first rate that can be reached, since no wanted rate can, because of ties.
-        called: records that it calls members here.
+        called: records that it flags here.
         correct: how many of them are members; None if the members are not known.
-        false_alarms: the share of non-members that it calls members here; None if the members are not known.
+        false_alarms: the share of non-members that it flags here; None if the members are not known.
     """
 
     wanted: float
@@ -266,9 +266,9 @@ class AttackFigures:
             thresholds are not counted.
         knows_truth: whether it is given the members of the target: a limit for comparison, never the strongest attack.
         simulated: how strong it is on simulated targets; None if there are too few shadow models.
-        doubt: why its scores, which are meant as probabilities of membership, cannot be believed; mostly empty.
-        accusations: what each threshold finds and whom it accuses wrongly; empty if the members are not known.
-        listed: records that can be called members with at most `DISCOVERY_LEVEL` of them wrong; None without simulated
+        doubt: why its scores, which are meant as probabilities of membership, are not calibrated; mostly empty.
+        accusations: how many flags of each threshold are right and wrong; empty if the members are not known.
+        listed: records that can be flagged with at most `DISCOVERY_LEVEL` of them wrong; None without simulated
             targets.
         fewer: its strength with half of the references; None if that was not tried.
         picked: the attack that `best` picked; empty for all others.

@@ -72,7 +72,7 @@ def _file(name: str) -> str:
 
 
 GLOSSARY: tuple[tuple[str, str], ...] = (
-    ("Member", "A record that the model was trained on. All others are outsiders, or non-members."),
+    ("Member, non-member", "A record that the model was trained on; a record that it was not trained on."),
     (
         "Membership attack",
         "A way to guess, from the model's answers about a record, whether the model was trained on it.",
@@ -80,29 +80,29 @@ GLOSSARY: tuple[tuple[str, str], ...] = (
     (
         "Shadow model",
         "A model that the attacker trains like the audited one, on data of the same kind, to learn how answers about "
-        "members differ from answers about outsiders.",
+        "members differ from answers about non-members.",
     ),
     (
         "Simulated target",
-        "A shadow model in the part of the audited model. Attacks are chosen and set up on these, never on the "
-        "audited model, so that the figures are not lucky.",
+        "A shadow model in the role of the audited model. Attacks are chosen and tuned on these, never on the audited "
+        "model, so the choice does not make the figures too high.",
     ),
     (
         "Online, offline",
         "Online: some shadow models were trained on the record in question and some were not. Offline: none was, so "
-        "the attacker need not know the record beforehand.",
+        "the attacker need not know the record in advance.",
     ),
-    ("TPR, true-positive rate", "The share of members that the attack finds."),
-    ("FPR, false-positive rate", "The share of outsiders that it wrongly takes for members."),
+    ("TPR, true-positive rate", "The share of members that the attack flags."),
+    ("FPR, false-positive rate", "The share of non-members that it flags, wrongly."),
     (
         "TPR at 1 % FPR",
-        "How many members are found if only one outsider in a hundred may be accused. Chance finds about as many "
-        "members as it accuses outsiders.",
+        "The share of members that are identified if only one non-member in a hundred may be flagged. Guessing flags "
+        "the same share of members and of non-members.",
     ),
     (
         "ROC, AUC",
-        "The ROC curve shows the TPR for every FPR. The AUC is the area under it: how often the attack gives the "
-        "higher score to the member, if it is shown one member and one outsider. A coin has 0.5.",
+        "The ROC curve shows the TPR for every FPR. The AUC is the area under it: how often the attack gives "
+        "the higher score to the member of a pair of a member and a non-member. Random guessing gives 0.5.",
     ),
     (
         "Interval",
@@ -110,24 +110,28 @@ GLOSSARY: tuple[tuple[str, str], ...] = (
     ),
     (
         "p",
-        "How often figures at least as high would appear by luck alone. At 0.05 or below we say that a leak is shown.",
+        "How often chance alone would produce figures at least as high. At 0.05 or below, a leak is shown.",
     ),
-    ("Threshold, flagged", "The score from which on a record is called a member."),
-    ("FDR, false-discovery rate", "Of those on a list of called members, the share that are not members."),
+    ("Threshold, flagged", "A record is flagged as a member if its score is at least the threshold."),
+    ("Identified", "A member that is flagged."),
+    ("FDR, false-discovery rate", "The share of flagged records that are not members."),
     (
         "Differential privacy, ε, δ",
-        "A guarantee of the training: nobody's presence changes what anybody can find out by more than a factor that "
-        "grows with ε (epsilon), except with a probability of δ (delta). Smaller is safer. An audit can only show that "
-        "ε is at least some value. If it shows no such value, that is not a guarantee.",
+        "A guarantee of the training: whether one record takes part changes what anyone can learn by at most a factor "
+        "that grows with ε (epsilon), except with a probability of δ (delta). Smaller is safer. An audit can only show "
+        "that ε is at least some value. If it shows no such value, that is not a guarantee.",
     ),
     ("DP-SGD", "Training with differential privacy: each record's influence is limited, and noise is added."),
     ("μ, Gaussian privacy", "Another measure of the same kind as ε, for training that adds Gaussian noise."),
     (
         "Posterior, calibration, ECE",
-        "A posterior is a score that is meant as a probability of membership. It is calibrated if, of the records with "
-        "70 %, about 70 % are members. ECE, the expected calibration error, is the mean distance from that.",
+        "A posterior is a score that is meant as a probability of membership. It is calibrated if about 70 % of the "
+        "records with a score of 70 % are members. ECE, the expected calibration error, is the mean deviation.",
     ),
-    ("Balanced accuracy", "The mean of the shares of members and of outsiders that are recognised. A coin has 50 %."),
+    (
+        "Balanced accuracy",
+        "The mean of the shares of members and non-members that are recognised. Guessing gives 50 %.",
+    ),
     ("Advantage", "TPR minus FPR."),
     ("Stability", "The share of smaller sets of shadow models with which the record is still flagged."),
 )
@@ -151,11 +155,11 @@ class _Row(NamedTuple):
 
 
 def render_html(summary: Summary, *, policy: Policy | None = None) -> str:
-    """A summary as an HTML page: the first part for the one who decides, the rest for the expert.
+    """A summary as an HTML page: the first part for the decision-maker, the rest for the expert.
 
     Args:
         summary: the numbers.
-        policy: of the owner, which gives the rating; Glasshouse's usual one by default.
+        policy: of the user, which gives the rating; Glasshouse's usual one by default.
 
     Example:
         >>> from glasshouse import Evidence, audit_evidence
@@ -178,7 +182,7 @@ def render_html(summary: Summary, *, policy: Policy | None = None) -> str:
         first=first,
         glossary=GLOSSARY,
         crowd_in=exposure_picture(first.exposure, name="in"),
-        crowd_out=exposure_picture(first.exposure, name="out", outsiders=True),
+        crowd_out=exposure_picture(first.exposure, name="out", members=False),
         **_first_groups(first, best),
         context=summary.context,
         best=best,
@@ -200,7 +204,7 @@ def render_html(summary: Summary, *, policy: Policy | None = None) -> str:
             for attack in summary.attacks
             if attack.metrics is not None and attack.metrics.calibration is not None
         ],
-        accused=[(attack, one) for attack in summary.attacks for one in attack.accusations],
+        flagged=[(attack, one) for attack in summary.attacks for one in attack.accusations],
         groups=(
             groups_picture(summary.groups, overall=best.metrics.auc)
             if best.metrics is not None and any(one.auc is not None for one in summary.groups)
@@ -224,19 +228,20 @@ def render_html(summary: Summary, *, policy: Policy | None = None) -> str:
 
 
 def _first_groups(first: FirstPage, best: AttackFigures) -> dict[str, Markup | str | None]:
-    """The groups of the first page: the share that is singled out, or who is right about pairs without a threshold."""
+    """The groups of the first page: the share that is identified, or the AUC where there is no threshold."""
     if any(one.tpr is not None for one in first.groups):
         overall = best.accusations[0].tpr if best.accusations else None
-        drawn = groups_picture(first.groups, overall=overall, figure="tpr", name="of 1 000 members, singled out")
+        drawn = groups_picture(first.groups, overall=overall, figure="tpr", name="members identified per 1 000")
         caption = (
-            f"Of 1 000 members of each group, so many are singled out at the own threshold of {best.title}; how many "
-            f"outsiders it accuses there is in the expert's part."
+            f"Members identified per 1 000, at {best.title}'s own threshold; its false positives are in the "
+            "expert section."
         )
         return {"crowd_groups": drawn, "groups_caption": caption}
     if any(one.auc is not None for one in first.groups) and best.metrics is not None:
-        drawn = groups_picture(first.groups, overall=best.metrics.auc, name="right about pairs (0.5 is a coin)")
+        drawn = groups_picture(first.groups, overall=best.metrics.auc, name="share of pairs told apart (guessing: 0.5)")
         caption = (
-            "How often the attacker is right about a pair of a member and an outsider of the group; a coin has 0.5."
+            "How often the attacker can tell which of a member and a non-member of the group is the member; guessing "
+            "is right in 0.5."
         )
         return {"crowd_groups": drawn, "groups_caption": caption}
     return {"crowd_groups": None, "groups_caption": ""}

@@ -53,11 +53,11 @@ def print_summary(summary: Summary, console: Console, *, policy: Policy | None =
         console.print(f"• {_safe(note)}", highlight=False)
     if context.train_accuracy is not None and context.test_accuracy is not None:
         inside, outside = percent(context.train_accuracy), percent(context.test_accuracy)
-        console.print(f"• Target: accuracy {inside} on members, {outside} on others.", highlight=False)
+        console.print(f"• Target: accuracy {inside} on members, {outside} on non-members.", highlight=False)
     if context.train_rmse is not None and context.test_rmse is not None:
         console.print(
             f"• Target: root mean squared error {context.train_rmse:.4g} on members{_r2(context.train_r2)}, "
-            f"{context.test_rmse:.4g} on others{_r2(context.test_r2)}.",
+            f"{context.test_rmse:.4g} on non-members{_r2(context.test_r2)}.",
             highlight=False,
         )
     if summary.drawn is not None:

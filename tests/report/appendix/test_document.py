@@ -71,7 +71,7 @@ def test_a_run_without_members_or_shadow_models_is_not_made_to_look_better() -> 
     evidence, _ = gaussian_evidence(records=50, models=4, shift=2.0, seed=0)
     found = evidence_file(audit_evidence(evidence, attacks=["loss"]).summary())
     texts = [text for _, answers in found.answers for answer in answers for text in answer.of("declared")]
-    assert any("was not told" in text for text in texts)
+    assert any("was not stated" in text for text in texts)
     measured = [text for _, answers in found.answers for answer in answers for text in answer.of("measured")]
     assert "No likelihood-ratio attack was run." in measured
     assert "not measured" in render_appendix_markdown(found)

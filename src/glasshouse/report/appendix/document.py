@@ -89,7 +89,7 @@ def evidence_file(
         >>> evidence = Evidence(**losses, shadow_members=[[1, 0], [0, 1]])
         >>> found = evidence_file(audit_evidence(evidence, attacks=["loss"], members=[1, 0]).summary())
         >>> found.answers[1][1][-1].of("measured")[0]
-        'Membership inference was tried with 2 shadow models (online): loss.'
+        'Membership inference was run with 2 shadow models (online): loss.'
     """
     answers = tuple(
         (

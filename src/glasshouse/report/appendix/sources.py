@@ -44,16 +44,14 @@ def attacks_tried(summary: Summary) -> Iterator[Statement]:
     names = ", ".join(attack.name for attack in summary.attacks)
     shadows = summary.context.shadows
     strength = (
-        f"{shadows} shadow models ({summary.context.mode})"
-        if shadows
-        else "no shadow model, so the attacks are weak ones"
+        f"{shadows} shadow models ({summary.context.mode})" if shadows else "no shadow model, so the attacks are weak"
     )
-    yield Statement(kind="measured", text=f"Membership inference was tried with {strength}: {names}.")
+    yield Statement(kind="measured", text=f"Membership inference was run with {strength}: {names}.")
     for name, reason in summary.left_out.items():
         yield Statement(kind="measured", text=f"Not run: {name}. {reason}")
     if summary.members is not None:
         others = whole(summary.records - summary.members)
-        text = f"{whole(summary.members)} records of the training and {others} others were judged."
+        text = f"{whole(summary.members)} records of the training and {others} non-members were judged."
         yield Statement(kind="measured", text=text)
 
 
@@ -75,7 +73,7 @@ def smallest_leak(summary: Summary) -> Iterator[Statement]:
     if summary.power is not None:
         for text in power_sentences(summary.power):
             yield Statement(kind="measured", text=text)
-    text = "Figures are for the attacks that were tried. A stronger one may find more."
+    text = "Figures are for the attacks that were run. A stronger one may identify more members."
     yield Statement(kind="assumed", text=text)
 
 
@@ -86,15 +84,16 @@ def by_groups(summary: Summary) -> Iterator[Statement]:
 
 
 def how_well(summary: Summary) -> Iterator[Statement]:
-    """How well the model does on its training records and on others: a gap is where leaks come from."""
+    """How well the model does on its training records and on non-members: a gap is where leaks come from."""
     context = summary.context
     if context.train_accuracy is not None and context.test_accuracy is not None:
         inside, outside = percent(context.train_accuracy), percent(context.test_accuracy)
-        text = f"Accuracy {inside} on training records, {outside} on others."
+        text = f"Accuracy {inside} on training records, {outside} on non-members."
         yield Statement(kind="measured", text=text)
     if context.train_rmse is not None and context.test_rmse is not None:
         text = (
-            f"Root mean squared error {context.train_rmse:.4g} on training records, {context.test_rmse:.4g} on others."
+            f"Root mean squared error {context.train_rmse:.4g} on training records, {context.test_rmse:.4g} on "
+            "non-members."
         )
         yield Statement(kind="measured", text=text)
 
@@ -118,37 +117,37 @@ def claimed(summary: Summary) -> Iterator[Statement]:
         yield Statement(kind="declared", text=text)
     if privacy is not None:
         yield Statement(kind="measured", text=privacy.sentence())
-        text = "A bound that attacks show is a lower one. It can contradict a claimed ε, but never prove it."
+        text = "Attacks give a lower bound. It can contradict a claimed ε, but never prove it."
         yield Statement(kind="assumed", text=text)
 
 
 def drawn_at_random(summary: Summary) -> Iterator[Statement]:
-    """Whether members differ from the others in other ways than by the training."""
+    """Whether members differ from non-members in other ways than by the training."""
     if summary.drawn is not None:
         yield Statement(kind="measured", text=summary.drawn.sentence())
-    text = "The records of the training were drawn at random from the same population as the others."
+    text = "The training records were drawn at random from the same population as the non-members."
     yield Statement(kind="assumed", text=text)
 
 
 def who_was_trained_on(summary: Summary) -> Iterator[Statement]:
-    """The members are what the owner says."""
+    """The members are what the owner states."""
     known = summary.members is not None
-    text = "Which records trained the model is what its owner said; the audit cannot check that."
-    missing = "Which records trained the model was not told, so nothing was measured against the truth."
+    text = "Which records trained the model is stated by its owner; the audit cannot check that."
+    missing = "Which records trained the model was not stated, so nothing was measured against the truth."
     yield Statement(kind="declared", text=text if known else missing)
 
 
 def trained_alike(summary: Summary) -> Iterator[Statement]:
     """Shadow models stand for the target only if they were trained as it was."""
     if summary.context.shadows:
-        yield Statement(kind="assumed", text="Shadow models were trained as the audited model was.")
+        yield Statement(kind="assumed", text="The shadow models were trained in the same way as the audited model.")
 
 
 def same_answers(summary: Summary) -> Iterator[Statement]:
     """The attacker of the audit sees the answers that the audit saw."""
     text = (
-        "The attacker gets the answers that the audit got, and knows records like those of the training. If the model "
-        "in use answers more than that, the figures are too low."
+        "The attacker gets the same answers as the audit, and knows records like those of the training. If the "
+        "deployed model reveals more in its answers, the figures are too low."
     )
     yield Statement(kind="assumed", text=text)
 

@@ -25,7 +25,7 @@ class Curve:
         low: [P] lower ends of the TPR's intervals, each point by itself.
         high: [P] upper ends.
         members: how many members were scored.
-        non_members: how many others; one over this number is the smallest rate that can be measured.
+        non_members: how many non-members; one over this number is the smallest rate that can be measured.
     """
 
     fpr: tuple[float, ...]

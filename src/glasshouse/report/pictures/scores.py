@@ -26,7 +26,7 @@ class Histogram:
     Args:
         edges: [B + 1].
         members: [B] how many members; how many records if the members are not known.
-        others: [B] how many others; None if the members are not known.
+        others: [B] how many non-members; None if the members are not known.
         cut: how many scores are outside the edges.
     """
 
@@ -108,7 +108,7 @@ _HISTOGRAM_WIDTH, _HISTOGRAM_HEIGHT = 360.0, 210.0
 
 
 def histogram_picture(name: str, histogram: Histogram, *, threshold: float | None = None) -> Markup:
-    """Shares of members and of others in each bin; a line where the attack would begin to call members.
+    """Shares of members and of non-members in each bin; a line at the threshold of the attack.
 
     Example:
         >>> histogram_picture("base", Histogram((0.0, 0.5, 1.0), (1, 3), (2, 2), 0)).count("<path")
@@ -177,11 +177,11 @@ _PRECISION_WIDTH, _PRECISION_HEIGHT, _FEWEST = 440.0, 270.0, 0.001
 
 
 def precision_picture(name: str, found: Accusations) -> Markup:
-    """The share of members among the accused against their share among all, with its band; dots at stated priors.
+    """The share of members among the flagged against their share among all, with its band; dots at stated priors.
 
     Args:
         name: of the attack.
-        found: what its threshold finds; somebody must be accused.
+        found: what its threshold flags; at least one record.
 
     Example:
         >>> from glasshouse.evaluation import Interval
@@ -194,7 +194,7 @@ def precision_picture(name: str, found: Accusations) -> Markup:
     frame = Frame(
         Axis(_FEWEST, 0.5, log=True, percent=True), Axis(0.0, 1.0, percent=True), _PRECISION_WIDTH, _PRECISION_HEIGHT
     )
-    parts = frame.grid("members among those asked about", "members among the accused")
+    parts = frame.grid("share of members among all records", "share of members among the flagged")
     priors = np.geomspace(_FEWEST, 0.5, 60).tolist()
     last = found.precisions[-1]  # one precision gives the ratio of the rates, and so all the others
     value, low, high = (
@@ -211,7 +211,7 @@ def precision_picture(name: str, found: Accusations) -> Markup:
     for one in found.precisions:
         if one.value is not None:
             parts.append(element("circle", cx=frame.px(one.prior), cy=frame.py(one.value), r=4, css="dot s0"))
-    label = f"Share of members among those that {name} accuses, against their share among those asked about."
+    label = f"Share of members among the records that {name} flags, against their share among all records."
     return picture(parts, width=_PRECISION_WIDTH, height=_PRECISION_HEIGHT, label=label, css="plot precision")
 
 
