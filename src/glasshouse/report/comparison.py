@@ -7,14 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from glasshouse.core.errors import InputError
 from glasshouse.core.table import Table
 from glasshouse.evaluation import Interval, clopper_pearson
-from glasshouse.evaluation.difference import Difference, Resampling, ScoredRecords, auc_difference, tpr_difference
+from glasshouse.evaluation.difference import Difference, Resampling, auc_difference, tpr_difference
 from glasshouse.evaluation.roc import allowed_wrong
 from glasshouse.report.decision.exposure import Exposure, counted, exposure_at, unit_of
 from glasshouse.report.decision.rating import Rating, rating_of
@@ -150,6 +150,29 @@ class ComparedRun:
     auc_difference: Difference | None
     accuracy_interval: Interval | None
 
+    @property
+    def rating(self) -> Rating:
+        """By the usual policy."""
+        return rating_of(self.summary)
+
+    @property
+    def exposure(self) -> Exposure | None:
+        """The rate in counts; None if the figures say nothing about the model."""
+        headline, measured = self.summary.headline, self.attack.metrics
+        if headline is None or headline.leak is None or self.summary.context.warnings or measured is None:
+            return None
+        members, others = measured.curve.members, measured.curve.non_members
+        unit = unit_of(self.summary)
+        return exposure_at(self.rate, unit=unit, members=members, others=others, confidence=measured.confidence)
+
+    @property
+    def useful(self) -> str:
+        """How often the model is correct, in words; empty if that is not known."""
+        context = self.summary.context
+        if context.test_accuracy is not None:
+            return f"correct for {100 * context.test_accuracy:.0f} of 100 non-members"
+        return "" if context.test_rmse is None else f"typically wrong by {context.test_rmse:.4g} on non-members"
+
 
 @dataclass(frozen=True)
 class Comparison:
@@ -245,34 +268,9 @@ def compare_notes(runs: Sequence[ComparedRun], choice: Choice) -> tuple[str, ...
     return tuple(found)
 
 
-@dataclass(frozen=True, kw_only=True)
-class FirstRun:
-    """One run at the top of a comparison: its rating, its counts, and how often its model is correct."""
-
-    number: int
-    name: str
-    rating: Rating
-    exposure: Exposure | None
-    useful: str
-
-
-def first_runs(comparison: Comparison) -> tuple[FirstRun, ...]:
-    """Every run; one whose figures say nothing about its model has no counts."""
-    return tuple(
-        FirstRun(
-            number=run.number,
-            name=run.name,
-            rating=rating_of(run.summary),
-            exposure=_exposure(run),
-            useful=_useful(run),
-        )
-        for run in comparison.runs
-    )
-
-
 def compare_sentences(comparison: Comparison) -> tuple[str, ...]:
     """How many members could be identified, whether the difference is more than chance, and what it costs."""
-    runs = [(run, found) for run in comparison.runs if (found := _exposure(run)) is not None]
+    runs = [(run, found) for run in comparison.runs if (found := run.exposure) is not None]
     if len(runs) < len(comparison.runs):
         return ("At least one of the runs shows nothing about its model, so counts cannot be compared.",)
     first = runs[0][1]
@@ -290,27 +288,10 @@ def compare_sentences(comparison: Comparison) -> tuple[str, ...]:
                 if gap.shown
                 else f"Any difference between {run.name} and {runs[0][0].name} may be due to chance."
             )
-    costs = [f"{useful} with {run.name}" for run, _ in runs if (useful := _useful(run))]
+    costs = [f"{run.useful} with {run.name}" for run, _ in runs if run.useful]
     if costs:
         told.append(f"Quality of the models: {'; '.join(costs)}.")
     return tuple(told)
-
-
-def _exposure(run: ComparedRun) -> Exposure | None:
-    headline, measured = run.summary.headline, run.attack.metrics
-    if headline is None or headline.leak is None or run.summary.context.warnings or measured is None:
-        return None
-    members, others = measured.curve.members, measured.curve.non_members
-    return exposure_at(
-        run.rate, unit=unit_of(run.summary), members=members, others=others, confidence=measured.confidence
-    )
-
-
-def _useful(run: ComparedRun) -> str:
-    context = run.summary.context
-    if context.test_accuracy is not None:
-        return f"correct for {100 * context.test_accuracy:.0f} of 100 non-members"
-    return "" if context.test_rmse is None else f"typically wrong by {context.test_rmse:.4g} on non-members"
 
 
 _OPPOSED = 0.1  # correlation of members below minus this; random members of the same records have about 0
@@ -345,25 +326,15 @@ def compare(runs: Mapping[str, Run], *, attack: str | None = None, confidence: f
     baseline = next(iter(tables.values()))
     found = []
     for number, (name, summary) in enumerate(summaries.items(), start=1):
-        differences = (
-            (None, None)
-            if number == 1
-            else _differences(baseline, tables[name], choice, comparisons=len(runs) - 1, confidence=confidence)
-        )
+        differences: tuple[Difference | None, Difference | None] = (None, None)
+        if number > 1:
+            pair = [(table["score"], table["member"]) for table in (baseline, tables[name])]
+            shared: Any = {"resampling": _resampling(baseline, tables[name]), "comparisons": len(runs) - 1}
+            shared["confidence"] = confidence
+            differences = tpr_difference(*pair, fpr=choice.fpr, **shared), auc_difference(*pair, **shared)
         found.append(_compared(number, name, summary, choice, *differences))
     compared = tuple(found)
     return Comparison(compared, choice, compare_verdict(compared, choice), compare_notes(compared, choice))
-
-
-def _differences(
-    first: Table, second: Table, choice: Choice, *, comparisons: int, confidence: float
-) -> tuple[Difference, Difference]:
-    drawn = _resampling(first, second)
-    one, other = (_scored(table) for table in (first, second))
-    return (
-        tpr_difference(one, other, fpr=choice.fpr, resampling=drawn, comparisons=comparisons, confidence=confidence),
-        auc_difference(one, other, resampling=drawn, comparisons=comparisons, confidence=confidence),
-    )
 
 
 def _resampling(first: Table, second: Table) -> Resampling:
@@ -376,10 +347,6 @@ def _resampling(first: Table, second: Table) -> Resampling:
         return "unpaired"
     together = float(np.mean(one * other) - one.mean() * other.mean())
     return "opposed" if together < -_OPPOSED * float(one.std() * other.std()) else "unpaired"
-
-
-def _scored(table: Table) -> ScoredRecords:
-    return table["score"], table["member"]
 
 
 def _by_id(name: str, records: Table, attack: str) -> Table:

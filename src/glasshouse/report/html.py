@@ -9,13 +9,12 @@ import base64
 import functools
 import hashlib
 import importlib.resources
-from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import jinja2
 from markupsafe import Markup
 
-from glasshouse.report.comparison import RESAMPLED, Comparison, compare_sentences, first_runs
+from glasshouse.report.comparison import RESAMPLED, Comparison, compare_sentences
 from glasshouse.report.decision.first_page import FirstPage, first_page
 from glasshouse.report.decision.verdict import (
     groups_sentence,
@@ -34,6 +33,14 @@ from glasshouse.report.pictures.scores import histogram_picture, precision_pictu
 from glasshouse.report.policy import Policy
 from glasshouse.report.summary import Summary
 
+
+def _cell(value: object) -> str:
+    """A value of a record as text."""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
 _TEMPLATES = jinja2.Environment(
     loader=jinja2.PackageLoader("glasshouse", "report/templates"),
     autoescape=True,  # ids, labels and file names come from outside; none may become markup
@@ -41,7 +48,14 @@ _TEMPLATES = jinja2.Environment(
     trim_blocks=True,
     lstrip_blocks=True,
 )
-_TEMPLATES.filters |= {"percent": percent, "points": points, "rate": rate, "signed": signed, "whole": whole}
+_TEMPLATES.filters |= {
+    "percent": percent,
+    "points": points,
+    "rate": rate,
+    "signed": signed,
+    "whole": whole,
+    "cell": _cell,
+}
 
 
 def render_page(template: str, *, title: str, **values: Any) -> str:
@@ -137,23 +151,6 @@ GLOSSARY: tuple[tuple[str, str], ...] = (
 )
 
 
-class _Column(NamedTuple):
-    name: str
-    title: str
-    number: bool
-
-
-class _Cell(NamedTuple):
-    text: str
-    number: float | None
-
-
-class _Row(NamedTuple):
-    label: str | None
-    cells: list[_Cell]
-    drawing: Markup | None
-
-
 def render_html(summary: Summary, *, policy: Policy | None = None) -> str:
     """A summary as an HTML page: the first part for the decision-maker, the rest for the expert.
 
@@ -172,8 +169,7 @@ def render_html(summary: Summary, *, policy: Policy | None = None) -> str:
     best = summary.attack(summary.strongest)
     leak = summary.headline is None or summary.headline.leak is True
     curves = {attack.name: attack.metrics.curve for attack in summary.attacks if attack.metrics is not None}
-    columns = _columns(summary)
-    rows = _rows(summary, columns)
+    records = list(summary.top_records.rows())
     first = first_page(summary, policy)
     return render_page(
         "report.html.j2",
@@ -221,9 +217,10 @@ def render_html(summary: Summary, *, policy: Policy | None = None) -> str:
         power_text=power_sentences(summary.power) if summary.power is not None else (),
         epsilon=epsilon_picture(summary.privacy) if summary.privacy and not summary.privacy.withheld else None,
         fdp=_fdp(summary),
-        columns=columns,
-        rows=rows,
-        classes=sorted({row.label for row in rows if row.label is not None}),
+        columns=_columns(summary),
+        records=records,
+        drawings=[neighbourhood_picture(around) for around in summary.neighbourhoods],
+        classes=sorted({str(row["label"]) for row in records if "label" in row}),
     )
 
 
@@ -256,40 +253,21 @@ def _fdp(summary: Summary) -> Markup | None:
     return None if measured is None else fdp_picture(privacy, privacy.guessed.attack, measured.curve)
 
 
-def _columns(summary: Summary) -> list[_Column]:
-    """Columns for the record itself, for the strongest attack's score of it, and for its rank in every attack."""
+def _columns(summary: Summary) -> dict[str, tuple[str, bool]]:
+    """Heading, and whether it is a number: of the record, the strongest attack, and its rank in every attack."""
+    best = summary.strongest
     names = {
         "id": ("id", False),
         "label": ("class", False),
         "member": ("member", False),
         "degree": ("degree", True),
-        f"{summary.strongest}_score": (f"{summary.strongest} score", True),
-        f"{summary.strongest}_decision": ("flagged", False),
-        f"{summary.strongest}_fdr": ("FDR", True),
-        f"{summary.strongest}_stability": ("stability", True),
+        f"{best}_score": (f"{best} score", True),
+        f"{best}_decision": ("flagged", False),
+        f"{best}_fdr": ("FDR", True),
+        f"{best}_stability": ("stability", True),
         **{f"{attack.name}_rank": (f"{attack.name} rank", True) for attack in summary.attacks},
     }
-    return [_Column(name, *how) for name, how in names.items() if name in summary.top_records]
-
-
-def _rows(summary: Summary, columns: Sequence[_Column]) -> list[_Row]:
-    drawings = [neighbourhood_picture(around) for around in summary.neighbourhoods]
-    return [
-        _Row(
-            label=str(row["label"]) if "label" in row else None,
-            cells=[_cell(row[column.name], column) for column in columns],
-            drawing=drawings[place] if place < len(drawings) else None,
-        )
-        for place, row in enumerate(summary.top_records.rows())
-    ]
-
-
-def _cell(value: Any, column: _Column) -> _Cell:
-    if isinstance(value, bool):
-        return _Cell("yes" if value else "no", None)
-    if column.number and isinstance(value, int | float):
-        return _Cell(f"{value:.4g}" if isinstance(value, float) else str(value), value)
-    return _Cell(str(value), None)
+    return {name: names[name] for name in names if name in summary.top_records}
 
 
 def render_comparison(comparison: Comparison, *, title: str = "Comparison of audits") -> str:
@@ -319,7 +297,7 @@ def render_comparison(comparison: Comparison, *, title: str = "Comparison of aud
         title=title,
         comparison=comparison,
         sentences=compare_sentences(comparison),
-        first=[(run, exposure_picture(run.exposure, name=f"run{run.number}")) for run in first_runs(comparison)],
+        first=[(run, exposure_picture(run.exposure, name=f"run{run.number}")) for run in comparison.runs],
         glossary=GLOSSARY,
         tpr_column=Column(FIGURES["tpr@{}"], comparison.choice.fpr),
         auc_column=Column(FIGURES["auc"], comparison.choice.fpr),

@@ -29,16 +29,33 @@ from glasshouse.report.pictures.scores import Histogram, Reliability
 from glasshouse.report.summary import Summary
 
 FORMAT = 4
+_KINDS: dict[str, Any] = {  # of the entries that are read as they are written
+    "verdict": str,
+    "strongest": str,
+    "fprs": tuple[float, ...],
+    "members": int | None,
+    "records": int,
+    "privacy": PrivacyVerdict | None,
+    "notes": tuple[str, ...],
+    "headline": HeadlineFigures | None,
+    "neighbourhoods": tuple[Neighbourhood, ...],
+    "left_out": dict[str, str],
+    "drawn": Drawn | None,
+    "groups": tuple[GroupLeak, ...],
+    "power": Power | None,
+    "estimate": Foreseen | None,
+    "unlike": bool,
+}
 
 
 def metrics_json(summary: Summary) -> dict[str, Any]:
     """Every figure; the same run gives the same text, so it holds no measured times."""
-    context = summary.context
+    context, drawn = summary.context, summary.drawn
     return {
         "format": FORMAT,
         "verdict": summary.verdict,
         "strongest": summary.strongest,
-        "headline": None if summary.headline is None else _dumped(HeadlineFigures, summary.headline),
+        "headline": _dumped(_KINDS["headline"], summary.headline),
         "warnings": list(context.warnings),
         "notes": list(summary.notes),
         "records": summary.records,
@@ -52,13 +69,13 @@ def metrics_json(summary: Summary) -> dict[str, Any]:
         "attacks": {attack.name: _attack_json(attack) for attack in summary.attacks},
         "left_out": dict(summary.left_out),
         "privacy": _privacy_json(summary.privacy),
-        "drawn": _drawn_json(summary.drawn),
+        "drawn": drawn and {**_dumped(Drawn, drawn), "found": drawn.found, "sentence": drawn.sentence()},
         "top_records": [{name: _finite(value) for name, value in row.items()} for row in summary.top_records.rows()],
-        "neighbourhoods": _dumped(tuple[Neighbourhood, ...], summary.neighbourhoods),
-        "groups": _dumped(tuple[GroupLeak, ...], summary.groups),
-        "power": None if summary.power is None else _dumped(Power, summary.power),
+        "neighbourhoods": _dumped(_KINDS["neighbourhoods"], summary.neighbourhoods),
+        "groups": _dumped(_KINDS["groups"], summary.groups),
+        "power": _dumped(_KINDS["power"], summary.power),
         "unlike": summary.unlike,
-        "estimate": None if summary.foreseen is None else _dumped(Foreseen, summary.foreseen),
+        "estimate": _dumped(_KINDS["estimate"], summary.foreseen),
     }
 
 
@@ -93,33 +110,21 @@ def summary_from(metrics: Mapping[str, Any], run: Mapping[str, Any]) -> Summary:
     told |= dict(metrics["target"])
     told |= {name: run[name] for name in ("title", "about", "settings", "versions", "shadow_seconds")}
     told |= {name: run[name] for name in ("author", "redacted") if name in run}  # runs of before have neither
+    plain = {"estimate": None, "unlike": False, **metrics}  # runs of before have neither
+    plain["privacy"] = plain["privacy"] and _privacy_from(plain["privacy"])
+    read = {name: _adapter(kind).validate_python(plain[name]) for name, kind in _KINDS.items()}
     rows = list(metrics["top_records"])
     if not attacks or metrics["strongest"] not in metrics["attacks"]:
         raise ValueError("it does not name a strongest attack")
     return Summary(
         context=_adapter(Context).validate_python(told),
-        verdict=str(metrics["verdict"]),
         attacks=attacks,
-        strongest=metrics["strongest"],
-        fprs=_adapter(tuple[float, ...]).validate_python(metrics["fprs"]),
-        members=None if metrics["members"] is None else int(metrics["members"]),
-        records=int(metrics["records"]),
-        privacy=None
-        if metrics["privacy"] is None
-        else _adapter(PrivacyVerdict).validate_python(_privacy_from(metrics["privacy"])),
-        notes=_adapter(tuple[str, ...]).validate_python(metrics["notes"]),
         top_records=Table(
             {_STEADY.sub("_stability", name): [row[name] for row in rows] for name in (rows[0] if rows else ())}
         ),
-        headline=_adapter(HeadlineFigures | None).validate_python(metrics["headline"]),
-        neighbourhoods=_adapter(tuple[Neighbourhood, ...]).validate_python(metrics["neighbourhoods"]),
-        left_out=_adapter(dict[str, str]).validate_python(metrics["left_out"]),
-        drawn=None if metrics["drawn"] is None else _adapter(Drawn).validate_python(metrics["drawn"]),
-        groups=_adapter(tuple[GroupLeak, ...]).validate_python(metrics["groups"]),
-        power=None if metrics["power"] is None else _adapter(Power).validate_python(metrics["power"]),
-        foreseen=_adapter(Foreseen | None).validate_python(metrics.get("estimate")),  # runs of before have none
-        unlike=_adapter(bool).validate_python(metrics.get("unlike", False)),
+        foreseen=read.pop("estimate"),
         written=moment(run.get("written")),
+        **read,
     )
 
 
@@ -181,10 +186,6 @@ def _privacy_json(verdict: PrivacyVerdict | None) -> dict[str, Any] | None:
     bound = plain.pop("epsilon")
     found = {"epsilon_lower_bound": None if verdict.withheld else bound, **plain, "sentence": verdict.sentence()}
     return found | {"gaussian_sentence": verdict.gaussian_sentence()}
-
-
-def _drawn_json(drawn: Drawn | None) -> dict[str, Any] | None:
-    return None if drawn is None else {**_dumped(Drawn, drawn), "found": drawn.found, "sentence": drawn.sentence()}
 
 
 def _privacy_from(plain: Mapping[str, Any]) -> dict[str, Any]:

@@ -16,10 +16,10 @@ from glasshouse.report.decision.verdict import (
     list_sentence,
     power_sentences,
     precision_sentence,
+    target_sentence,
     whole_sentence,
 )
 from glasshouse.report.figures import columns_at
-from glasshouse.report.format import percent
 from glasshouse.report.policy import Policy
 from glasshouse.report.summary import Summary
 
@@ -51,15 +51,8 @@ def print_summary(summary: Summary, console: Console, *, policy: Policy | None =
         console.print(f"[bold red]WARNING: {_safe(warning)}[/bold red]", highlight=False)
     for note in summary.notes:
         console.print(f"• {_safe(note)}", highlight=False)
-    if context.train_accuracy is not None and context.test_accuracy is not None:
-        inside, outside = percent(context.train_accuracy), percent(context.test_accuracy)
-        console.print(f"• Target: accuracy {inside} on members, {outside} on non-members.", highlight=False)
-    if context.train_rmse is not None and context.test_rmse is not None:
-        console.print(
-            f"• Target: root mean squared error {context.train_rmse:.4g} on members{_r2(context.train_r2)}, "
-            f"{context.test_rmse:.4g} on non-members{_r2(context.test_r2)}.",
-            highlight=False,
-        )
+    if sentence := target_sentence(context):
+        console.print(f"• {sentence}", highlight=False)
     if summary.drawn is not None:
         console.print(f"• {_safe(summary.drawn.sentence())}", highlight=False)
     console.print()
@@ -111,10 +104,6 @@ def summary_text(summary: Summary) -> str:
 def _safe(text: str) -> str:
     """A text that is shown as it is: not as Rich's markup, and not as commands to the terminal."""
     return escape(visible(text))
-
-
-def _r2(value: float | None) -> str:
-    return "" if value is None else f" (R² {value:.2f})"
 
 
 def _attacks(summary: Summary) -> RichTable:

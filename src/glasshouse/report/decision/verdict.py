@@ -183,6 +183,28 @@ def _share(found: HeadlineFigures, figure: RateFigure, level: str) -> str:
     return f"{text} while {price}; chance identifies {percent(figure.chance)}"
 
 
+def target_sentence(context: Context) -> str:
+    """How well the target does on members and on non-members; empty if that is not known.
+
+    Example:
+        >>> target_sentence(Context(shadows=2, mode="online", train_accuracy=1.0, test_accuracy=0.9))
+        'Target: accuracy 100.0 % on members, 90.0 % on non-members.'
+    """
+    if context.train_accuracy is not None and context.test_accuracy is not None:
+        inside, outside = percent(context.train_accuracy), percent(context.test_accuracy)
+        return f"Target: accuracy {inside} on members, {outside} on non-members."
+    if context.train_rmse is None or context.test_rmse is None:
+        return ""
+    inside, outside = (
+        f"{error:.4g} on {who}" + ("" if share is None else f" (R² {share:.2f})")
+        for error, share, who in (
+            (context.train_rmse, context.train_r2, "members"),
+            (context.test_rmse, context.test_r2, "non-members"),
+        )
+    )
+    return f"Target: root mean squared error {inside}, {outside}."
+
+
 def notes(
     attacks: Sequence[AttackFigures], fprs: Sequence[float], context: Context, warning: str = ""
 ) -> tuple[str, ...]:
@@ -305,24 +327,20 @@ def accusation_table(attacks: Sequence[AttackFigures]) -> Table:
             "attack": attack.name,
             "wanted_fpr": one.wanted,
             "prior": precision.prior,
-            "precision": np.nan if precision.value is None else precision.value,
-            "precision_low": precision.interval.low,
-            "precision_high": precision.interval.high,
-            **{
-                key: value
-                for name in ("tpr", "fpr", "advantage")
-                for key, value in (
-                    (name, getattr(one, name)),
-                    (f"{name}_low", getattr(one, f"{name}_interval").low),
-                    (f"{name}_high", getattr(one, f"{name}_interval").high),
-                )
-            },
+            **_with_ends("precision", precision.value, precision.interval),
+            **_with_ends("tpr", one.tpr, one.tpr_interval),
+            **_with_ends("fpr", one.fpr, one.fpr_interval),
+            **_with_ends("advantage", one.advantage, one.advantage_interval),
         }
         for attack in attacks
         for one in attack.accusations
         for precision in one.precisions
     ]
     return Table({name: np.array([row[name] for row in rows]) for name in (rows[0] if rows else ())})
+
+
+def _with_ends(name: str, value: float | None, interval: Interval) -> dict[str, float]:
+    return {name: np.nan if value is None else value, f"{name}_low": interval.low, f"{name}_high": interval.high}
 
 
 def group_leak_table(groups: Sequence[GroupLeak]) -> Table:

@@ -128,6 +128,10 @@ class Frame:
             parts.append(element("text", ylabel, x=13, y=across, css="name", text_anchor="middle", transform=turned))
         return parts
 
+    def line(self, xs: Iterable[float], ys: Iterable[float]) -> str:
+        """A path of straight lines from point to point."""
+        return "M" + "L".join(f"{self.px(x):.1f} {self.py(y):.1f}" for x, y in zip(xs, ys, strict=True))
+
     def steps(self, xs: Sequence[float], ys: Sequence[float]) -> str:
         """A path that keeps each value until the next: rates are never interpolated."""
         path = f"M{self.px(xs[0]):.1f} {self.py(ys[0]):.1f}"

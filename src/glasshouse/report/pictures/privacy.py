@@ -71,7 +71,7 @@ def fdp_picture(privacy: PrivacyVerdict, name: str, measured: Curve) -> Markup:
     frame = Frame(Axis(0.0, 1.0, percent=True), Axis(0.0, 1.0, percent=True), _CURVE_WIDTH, _CURVE_HEIGHT)
     parts = frame.grid("false-positive rate", "false-negative rate")
     missed = [1 - tpr for tpr in measured.tpr]
-    lines = [("chance", "chance", _line(frame, np.array([0.0, 1.0]), np.array([1.0, 0.0])))]
+    lines = [("chance", "chance", frame.line((0, 1), (1, 0)))]
     lines.append((name[:24], "curve s0", frame.steps((*measured.fpr, 1.0), (*missed, 0.0))))
     rates = np.linspace(0.0, 1.0, 101)
     bounds = (
@@ -80,10 +80,10 @@ def fdp_picture(privacy: PrivacyVerdict, name: str, measured: Curve) -> Markup:
     )
     for mu, kind, css in bounds:
         if mu > 0:
-            lines.append((f"μ = {mu:.2f}, {kind}", css, _line(frame, rates, gaussian_trade_off(rates, mu))))
+            lines.append((f"μ = {mu:.2f}, {kind}", css, frame.line(rates, gaussian_trade_off(rates, mu))))
     if privacy.claim is not None:
         allowed = _claimed(rates, privacy.claim.epsilon, privacy.claim.delta)
-        lines.append(("claimed", "curve s1 d3", _line(frame, rates, allowed)))
+        lines.append(("claimed", "curve s1 d3", frame.line(rates, allowed)))
     parts += [element("path", d=path, css=css) for _, css, path in lines]
     parts += legend(frame, [(text, css) for text, css, _ in lines], upper=True)  # above chance
     label = f"False-negative rate against false-positive rate of {name}, beside chance and what privacy allows."
@@ -94,10 +94,6 @@ def _claimed(fpr: FloatArray, epsilon: float, delta: float) -> FloatArray:
     """The smallest false-negative rate under (ε, δ)-privacy (Wasserman and Zhou, 2010)."""
     grown = np.exp(min(epsilon, 700.0))
     return np.asarray(np.maximum(0.0, np.maximum(1 - delta - grown * fpr, (1 - delta - fpr) / grown)))
-
-
-def _line(frame: Frame, xs: FloatArray, ys: FloatArray) -> str:
-    return "M" + "L".join(f"{frame.px(float(x)):.1f} {frame.py(float(y)):.1f}" for x, y in zip(xs, ys, strict=True))
 
 
 _TRADEOFF_WIDTH, _TRADEOFF_HEIGHT = 440.0, 360.0

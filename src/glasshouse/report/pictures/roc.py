@@ -84,8 +84,7 @@ def roc_picture(curves: Mapping[str, Curve], *, style: str = "") -> Markup:
     frame = Frame(axis, axis, _WIDTH, _HEIGHT)
     parts = [Markup("<style>{}</style>").format(Markup(style))] if style else []  # noqa: S704 (our own sheet)
     parts += [*_floor(frame, 1 / most), *frame.grid("false-positive rate", "true-positive rate")]
-    chance = f"M{frame.px(axis.low):.1f} {frame.py(axis.low):.1f}L{frame.px(1):.1f} {frame.py(1):.1f}"
-    parts.append(element("path", d=chance, css="chance"))
+    parts.append(element("path", d=frame.line((axis.low, 1), (axis.low, 1)), css="chance"))
     drawn = _joined(curves)
     for index, curve in enumerate(drawn.values()):
         parts.append(element("path", d=_band(frame, curve), css=f"band s{index % 6}"))

@@ -162,8 +162,7 @@ def reliability_picture(name: str, calibration: Reliability) -> Markup:
     axis = Axis(0.0, 1.0, percent=True)
     frame = Frame(axis, axis, _RELIABILITY_WIDTH, _RELIABILITY_HEIGHT)
     parts = frame.grid(f"posterior of {name}", "share of members")
-    line = f"M{frame.px(0):.1f} {frame.py(0):.1f}L{frame.px(1):.1f} {frame.py(1):.1f}"
-    parts.append(element("path", d=line, css="chance"))
+    parts.append(element("path", d=frame.line((0, 1), (0, 1)), css="chance"))
     for said, found, interval in zip(calibration.said, calibration.found, calibration.intervals, strict=True):
         x = frame.px(said)
         parts.append(element("line", x1=x, x2=x, y1=frame.py(interval.low), y2=frame.py(interval.high), css="bar s0"))
@@ -201,13 +200,10 @@ def precision_picture(name: str, found: Accusations) -> Markup:
         [precision_at(prior, _ratio(last.prior, share)) for prior in priors]
         for share in (last.value or 0.0, last.interval.low, last.interval.high)
     )
-    there = [f"{frame.px(x):.1f} {frame.py(y):.1f}" for x, y in zip(priors, high, strict=True)]
-    back = [f"{frame.px(x):.1f} {frame.py(y):.1f}" for x, y in zip(reversed(priors), reversed(low), strict=True)]
-    parts.append(element("path", d="M" + "L".join([*there, *back]) + "Z", css="band s0"))
-    chance = "L".join(f"{frame.px(x):.1f} {frame.py(x):.1f}" for x in priors)
-    parts.append(element("path", d=f"M{chance}", css="chance"))
-    line = "L".join(f"{frame.px(x):.1f} {frame.py(y):.1f}" for x, y in zip(priors, value, strict=True))
-    parts.append(element("path", d=f"M{line}", css="curve s0"))
+    band = frame.line([*priors, *reversed(priors)], [*high, *reversed(low)])
+    parts.append(element("path", d=f"{band}Z", css="band s0"))
+    parts.append(element("path", d=frame.line(priors, priors), css="chance"))
+    parts.append(element("path", d=frame.line(priors, value), css="curve s0"))
     for one in found.precisions:
         if one.value is not None:
             parts.append(element("circle", cx=frame.px(one.prior), cy=frame.py(one.value), r=4, css="dot s0"))
