@@ -72,7 +72,7 @@ def test_the_terminal_answers_in_a_few_lines(result: AuditResult) -> None:
     print_summary(result.summary(), Console(file=out, width=400))
     text = out.getvalue()
     assert "are not members if 50 % of all records are members" in text
-    assert re.search(r"\d+ records can be called members with at most 10 % of such calls wrong", text)
+    assert re.search(r"can flag \d+ records with at most 10 % of the flags wrong", text)
     assert "class 1 (more, AUC" in text
     assert "in four of five cases" in text
 

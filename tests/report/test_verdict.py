@@ -90,7 +90,7 @@ def test_rates_that_the_sample_cannot_resolve_are_noted() -> None:
     lost, few = notes([WEAK], [0.05], CONTEXT)
     assert lost == "A false-positive rate of 0.1 % is not measurable with 100 non-members."
     assert few.startswith("At 5 % false positives only 5 of 100 non-members may be flagged.")
-    assert few.endswith("For a sharp figure, audit 200 non-members.")
+    assert few.endswith("For a sharper figure, audit 200 non-members.")
     (said,) = notes([figures("few", 1.0, fprs=())], [], CONTEXT)
     assert said.endswith("no false-positive rate of 1 % or less is measurable.")
 

@@ -158,8 +158,8 @@ class ComparedRun:
     @property
     def exposure(self) -> Exposure | None:
         """The rate in counts; None if the figures say nothing about the model."""
-        headline, measured = self.summary.headline, self.attack.metrics
-        if headline is None or headline.leak is None or self.summary.context.warnings or measured is None:
+        measured = self.attack.metrics
+        if self.summary.shown is None or measured is None:
             return None
         members, others = measured.curve.members, measured.curve.non_members
         unit = unit_of(self.summary)

@@ -71,6 +71,15 @@ class Summary:
     written: datetime | None = None
 
     @property
+    def shown(self) -> HeadlineFigures | None:
+        """The headline, if it says something about the model.
+
+        It does not where the members are not known or were not drawn at random, or where the input has a fault.
+        """
+        found = self.headline
+        return None if found is None or found.leak is None or self.context.warnings else found
+
+    @property
     def unreached(self) -> bool:
         """Whether some attack cannot reach a wanted rate because of tied scores."""
         measured = [attack.metrics for attack in self.attacks if attack.metrics is not None]

@@ -78,16 +78,11 @@ def exposure_of(summary: Summary) -> Exposure | None:
         >>> exposure_of(audit_evidence(evidence, attacks=["loss"], members=[1, 0]).summary()) is None
         True
     """
-    shown = summary.headline
-    if shown is None or shown.rate is None or shown.leak is None or summary.context.warnings:
+    shown = summary.shown
+    if shown is None or shown.rate is None:
         return None
-    return exposure_at(
-        shown.rate,
-        unit=unit_of(summary),
-        members=shown.members,
-        others=shown.non_members,
-        confidence=shown.confidence,
-    )
+    counts = {"members": shown.members, "others": shown.non_members}
+    return exposure_at(shown.rate, unit=unit_of(summary), confidence=shown.confidence, **counts)
 
 
 def exposure_at(figure: RateFigure, *, unit: str, members: int, others: int, confidence: float) -> Exposure:
@@ -121,8 +116,8 @@ def exposure_at(figure: RateFigure, *, unit: str, members: int, others: int, con
 
 def pairs_sentence(summary: Summary) -> str:
     """The area under the curve in words: how often the attacker is right about a pair; empty where it says nothing."""
-    shown = summary.headline
-    if shown is None or shown.leak is None or summary.context.warnings:
+    shown = summary.shown
+    if shown is None:
         return ""
     low, high = shown.auc_interval
     one = unit_of(summary).removesuffix("s")

@@ -51,7 +51,7 @@ def next_steps(summary: Summary, rating: Rating, policy: Policy | None = None) -
         >>> next_steps(summary, rating_of(summary))[0].title
         'Say which records trained the model'
     """
-    leak = summary.headline is not None and summary.headline.leak is True and not summary.context.warnings
+    leak = summary.shown is not None and summary.shown.leak
     steps = [*_to_know_more(summary)] if not leak or rating.level == "unknown" else []
     if leak:
         steps += [*_to_leak_less(summary, policy)]

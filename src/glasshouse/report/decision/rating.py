@@ -126,8 +126,8 @@ def _why_unknown(summary: Summary) -> str:
 
 def _meaning(summary: Summary) -> tuple[str, ...]:
     """What the run shows about any leak at all, in plain words."""
-    reason, shown = _why_unknown(summary), summary.headline
-    if shown is None or shown.leak is None or summary.context.warnings:
+    reason, shown = _why_unknown(summary), summary.shown
+    if shown is None:
         return (reason,)
     unit = unit_of(summary)
     if not shown.leak:
