@@ -51,7 +51,8 @@ class Figure:
         low: the smallest possible value.
         high: the largest.
         shown: where.
-        measure: the value from an outcome and the members [N] of the target; it is saved under ``name``.
+        measure: the value from an outcome and the members [N] of the target; it is saved under ``name``. One that
+            is not finite is left out.
         read: the value from what the report holds of the attack, at a rate; None if it has none.
 
     Example:
@@ -341,7 +342,11 @@ def attack_figures(name: str, outcome: AttackOutcome, members: BoolArray | None)
 def _measured(outcome: AttackOutcome, metrics: Metrics, members: BoolArray) -> Measured:
     level = metrics.confidence
     return Measured(
-        figures={name: one.measure(outcome, members) for name, one in FIGURES.items() if one.measure is not None},
+        figures={
+            name: found
+            for name, one in FIGURES.items()
+            if one.measure is not None and math.isfinite((found := one.measure(outcome, members)).value)
+        },
         confidence=level,
         rates=tuple(rate_figure(rate) for rate in metrics.rates),
         curve=curve_of(metrics.curve, confidence=level),

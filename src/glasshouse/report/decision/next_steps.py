@@ -67,7 +67,7 @@ def next_steps(summary: Summary, rating: Rating, policy: Policy | None = None) -
         steps.append(
             Step(
                 title="Set your own limits",
-                why="Write what your organisation accepts into a file; every later audit is then judged by it.",
+                why="Write the limits that your organisation accepts into a file; later audits are then checked by it.",
                 codes=(Code(where="shell", text="glasshouse check RUN --policy risk.yaml"),),
             )
         )
@@ -236,7 +236,7 @@ def model_words(trainer: str) -> str:
         'RandomForestClassifier'
     """
     if not trainer or trainer.startswith("none:"):
-        return "given to the audit already trained; how is not known here"
+        return "trained before the audit, which does not know how"
     if trainer.startswith("GNNTrainer"):
         network = re.search(r"architecture='([^']+)'", trainer) if "model=None" in trainer else None
         return f"a graph neural network ({network[1] if network else 'its owner’s'})"
