@@ -22,7 +22,7 @@ from glasshouse.evaluation import AttackOutcome, Interval, Metrics, Rate
 from glasshouse.evaluation.intervals import WholeFigures
 from glasshouse.evaluation.pool_size import FewerReferences
 from glasshouse.evaluation.precision import DISCOVERY_LEVEL, Accusations, accusations_of
-from glasshouse.evaluation.thresholds import SimulatedFigures
+from glasshouse.evaluation.thresholds import SimulatedFigures, Threshold
 from glasshouse.report.format import percent, rate
 from glasshouse.report.pictures.roc import Curve, curve_of
 from glasshouse.report.pictures.scores import Histogram, Reliability, histogram_of, reliability_of
@@ -194,30 +194,16 @@ class RateFigure:
         return self.tpr / max(self.fpr, self.wanted)
 
 
-@dataclass(frozen=True)
-class ThresholdFigure:
+@dataclass(frozen=True, kw_only=True)
+class ThresholdFigure(Threshold):
     """A threshold from simulated targets, and how many records of this target it flags.
 
     Args:
-        wanted: the wanted false-positive rate.
-        value: records with at least this score are flagged.
-        policy: how it was taken from the simulated targets' thresholds.
-        expected_fpr: mean rate over simulated targets.
-        interval: where the rate on one more target is expected.
-        simulated: how many targets were simulated.
-        first: whether it is for the first rate that can be reached, since no wanted rate can, because of ties.
         called: records that it flags here.
         correct: how many of them are members; None if the members are not known.
         false_alarms: the share of non-members that it flags here; None if the members are not known.
     """
 
-    wanted: float
-    value: float
-    policy: str
-    expected_fpr: float
-    interval: Interval
-    simulated: int
-    first: bool
     called: int
     correct: int | None
     false_alarms: float | None
