@@ -69,7 +69,7 @@ def test_a_model_that_leaks_nothing_to_weak_attacks_is_not_called_safe() -> None
     population, members = people(seed=3)
     other = random_subsets(600, models=1, fraction=0.5, seed=9)[0]
     result = audit(population, model=fitted(population, other, 0.01), members=members, shadows=0)
-    assert "which does not show that the model is safe" in result.summary().verdict
+    assert "attacks this weak do not show that the model is safe" in result.summary().verdict
     assert "lower bound" in result.summary().verdict
 
 
