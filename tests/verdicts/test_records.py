@@ -82,7 +82,7 @@ def test_tables_and_pages_never_print_a_zero_that_nobody_measured(nearest: Audit
     nearest.save(tmp_path / "run")
     assert read_run(tmp_path / "run").verdict == summary.verdict
     assert render_html(read_run(tmp_path / "run")) == render_html(read_run(tmp_path / "run"))
-    assert f"(at {100 * first.fpr:.1f}" in (tmp_path / "run" / "table.tex").read_text()
+    assert f"at {100 * first.fpr:.1f}" in (tmp_path / "run" / "table.tex").read_text()
 
 
 def test_tied_scores_still_bound_epsilon(nearest: AuditResult) -> None:
