@@ -226,7 +226,7 @@ def test_adult_end_to_end_by_the_same_three_lines(real_data: Path, monkeypatch: 
     assert metrics is not None
     assert metrics.auc_interval.low > 0.52
     assert {rate.wanted for rate in metrics.rates} == {0.01, 0.001}
-    assert np.isnan(result.table()["called@0.01"][1])  # LiRA's spread needs more than four shadows to simulate with
+    assert np.isnan(result.table()["flagged@0.01"][1])  # LiRA's spread needs more than four shadows to simulate with
     assert "lira has no threshold" in " ".join(result.summary().notes)
 
 
@@ -268,7 +268,7 @@ def test_without_members_records_are_ranked_and_nothing_is_measured() -> None:
     evidence, _ = gaussian_evidence(records=200, models=8, shift=1.0, seed=0)
     result = audit_evidence(evidence, attacks=["base"])
     assert result.privacy is None
-    assert list(result.table()) == ["attack", "threshold@0.01", "called@0.01", "listed@fdr0.1", "seconds"]
+    assert list(result.table()) == ["attack", "threshold@0.01", "flagged@0.01", "flagged@fdr0.1", "seconds"]
     assert "not known" in result.summary().verdict
     assert result.roc().height == 0
 

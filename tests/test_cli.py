@@ -238,7 +238,7 @@ def test_runs_are_compared_by_the_names_of_their_folders(evidence: Path) -> None
         assert done.returncode == 0, done.stderr
     done = glasshouse("compare", "runs/before", "runs/after", "--out", "compare.html", folder=folder)
     assert done.returncode == 0, done.stderr
-    assert "Compared is base: the only one that all runs have." in done.stdout
+    assert "The compared attack is base: the only one that all runs have." in done.stdout
     assert "of the members of before and" in done.stdout
     assert "Comparison of audits" in (folder / "compare.html").read_text()
     twice = glasshouse("compare", "runs/before", "runs/before", folder=folder)

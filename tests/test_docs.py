@@ -60,7 +60,7 @@ def test_the_page_about_reports_says_what_the_pictures_and_the_verdict_show() ->
     dotted = [line for line in style.splitlines() if "stroke-dasharray: 1 3" in line]
     assert [line.split()[1] for line in dotted] == [".chance"]
     assert (
-        "the smallest wanted rate at which ten non-members or more may be accused (if there is none, the largest)"
+        "the smallest wanted rate at which ten non-members or more may be flagged (if there is none, the largest)"
         in page
     )
     assert [min(resolvable(None, others)) for others in (999, 1000)] == [0.01, 0.001]

@@ -53,7 +53,7 @@ def test_a_model_and_its_members_are_enough(tmp_path: Path) -> None:
     result = audit(population, model=fitted(population, members), members=members, shadows=0)
     assert result.table()["attack"].tolist() == CHEAP
     assert set(result.left_out) == {"public-quantile", "trace"}
-    assert not any(name.startswith(("threshold", "called")) for name in result.table())
+    assert not any(name.startswith(("threshold", "flagged")) for name in result.table())
     assert not any(name.endswith(("_decision", "_posterior", "_fdr")) for name in result.records())
     notes = result.summary().notes
     assert notes[0].startswith("No shadow models were trained: the figures are a lower bound")
@@ -71,7 +71,7 @@ def test_a_model_that_leaks_nothing_to_weak_attacks_is_not_called_safe() -> None
     population, members = people(seed=3)
     other = random_subsets(600, models=1, fraction=0.5, seed=9)[0]
     result = audit(population, model=fitted(population, other, 0.01), members=members, shadows=0)
-    assert "which does not show that the model is safe" in result.summary().verdict
+    assert "attacks this weak do not show that the model is safe" in result.summary().verdict
     assert "lower bound" in result.summary().verdict
 
 

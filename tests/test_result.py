@@ -100,7 +100,7 @@ def test_table_page_terminal_gate_and_mlflow_show_the_same_tpr(tmp_path: Path) -
     assert found.table()["tpr@0.01"].tolist() == [rate.estimate]
     assert membership_figures(found.outcomes["base"].scores, members, fprs=[0.01])["tpr_at_0.01"] == rate.estimate
     said = f"{100 * rate.estimate:.1f} %"
-    assert f"base finds {said} of 150 members" in found.summary().verdict
+    assert f"base identifies {said} of 150 members" in found.summary().verdict
     assert said in str(found)
     assert said in found.report(tmp_path / "page.html").read_text(encoding="utf-8")
     limit = Limit(figure="tpr", at_fpr=0.01, most=0.5)

@@ -6,9 +6,8 @@ import numpy as np
 
 from glasshouse.core.table import Table
 from glasshouse.evaluation import roc as roc_of
-from glasshouse.report.figures import Curve
 from glasshouse.report.html import picture_style
-from glasshouse.report.pictures.roc import roc_picture
+from glasshouse.report.pictures.roc import Curve, roc_picture
 from glasshouse_experiments.bench import Bench, Judged
 from glasshouse_experiments.cells import Cell
 from glasshouse_experiments.experiment import experiment

@@ -149,7 +149,7 @@ def test_the_ground_truth_is_shown_but_is_never_the_strongest_and_feeds_no_epsil
     alone, both = (audit(data, attacks=attacks, **options) for attacks in choices)
     summary = both.summary()
     assert summary.strongest == "loss"
-    assert ". loss finds" in summary.verdict or ". loss reaches" in summary.verdict
+    assert ". loss identifies" in summary.verdict or ". loss reaches" in summary.verdict
     assert summary.attack("g-base-truth").knows_truth
     assert alone.privacy is not None
     assert both.privacy == alone.privacy

@@ -64,7 +64,7 @@ def test_all_runs_are_compared_by_one_attack_at_the_smallest_rate_with_ten_false
     assert difference.resampling == "paired"
     assert difference.value == pytest.approx(found.runs[1].rate.tpr - found.runs[0].rate.tpr)
     assert difference.interval.low <= difference.value <= difference.interval.high < 0
-    assert f"{found.choice.attack} finds" in found.verdict
+    assert f"{found.choice.attack} identifies" in found.verdict
     assert ", more than chance." in found.verdict
     assert "test accuracy of dropout is 85.0 %, that of plain is 90.0 %" in found.verdict
     assert found.choice.attacks == ("base", "lira", "rmia")
@@ -76,7 +76,7 @@ def test_the_rate_has_ten_false_positives_where_one_has() -> None:
     assert compare({"a": wide, "b": wide}).choice.fpr == 0.02  # 500 non-members: 2, 10 and 50
     few = compare({"a": narrow, "b": narrow})
     assert (few.choice.fpr, few.choice.allowed) == (0.01, 5)
-    assert "allows only 5 false accusations" in " ".join(few.notes)
+    assert "allows only 5 false positives" in " ".join(few.notes)
 
 
 def test_the_attack_is_chosen_by_simulated_targets_and_never_by_what_was_measured() -> None:
@@ -85,7 +85,8 @@ def test_the_attack_is_chosen_by_simulated_targets_and_never_by_what_was_measure
     found = compare({"a": first, "b": second})
     assert found.choice.attack == "rmia"  # 0.175 on average
     assert (
-        "of 3 attacks that all runs have, it finds most members of simulated targets (17.5 % at 5 %)" in found.notes[0]
+        "of 3 attacks that all runs have, it identifies most members of simulated targets (17.5 % at 5 %)"
+        in found.notes[0]
     )
     truth = first.members
     assert truth is not None
@@ -236,7 +237,7 @@ def test_the_page_says_attack_difference_interval_and_test() -> None:
     assert "<td>paired</td>" in page
     assert "corrected for" not in page
     assert "corrected for 2 comparisons" in render_comparison(compare({name: run(2.0) for name in "abc"}))
-    assert "not what training the models again would change" in page
+    assert "not the variation between trainings" in page
 
 
 def test_tied_scores_are_said_and_compared_with_ties_in_random_order() -> None:

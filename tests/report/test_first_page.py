@@ -98,9 +98,9 @@ def test_what_could_not_be_measured_cannot_be_told(leaky: AuditResult, tight: Au
         dataclasses.replace(nothing, unlike=True),
         with_context(nothing, shadows=2),
     ):
-        assert rating_of(summary).word == "Cannot be told"
+        assert rating_of(summary).word == "Inconclusive"
         own = Policy(limits=(Limit(figure="auc", most=1.0),))
-        assert rating_of(summary, own).word == "Cannot be told"
+        assert rating_of(summary, own).word == "Inconclusive"
         assert next_steps(summary, rating_of(summary))
     assert rating_of(dataclasses.replace(plain, unlike=True)).level == "high"  # what is shown is shown
 
@@ -112,7 +112,7 @@ def test_figures_that_say_nothing_are_not_drawn(leaky: AuditResult) -> None:
         assert pairs_sentence(lost) == ""
         page = render_html(lost)
         assert 'class="plot people"' not in page
-        assert "could be singled out" not in page
+        assert "could identify about" not in page
         assert 'id="who"' not in page
 
 
@@ -122,14 +122,14 @@ def test_an_owners_policy_gives_the_rating(leaky: AuditResult, tight: AuditResul
     assert rating_of(leaky.summary(), loose).word == "Within the policy, though a leak is shown"
     assert rating_of(tight.summary(), loose).word == "Within the policy; no leak is shown"
     aged = Policy(limits=(Limit(figure="auc", most=1.0),), age_days=1.0)
-    assert rating_of(tight.summary(), aged).word == "Cannot be told"  # it was never saved
+    assert rating_of(tight.summary(), aged).word == "Inconclusive"  # it was never saved
 
 
 def test_a_claim_that_is_contradicted_is_high() -> None:
     result = audited(2.0, evaluation=Evaluation(claim=PrivacyClaim(epsilon=0.01)))
     rating = rating_of(result.summary())
     assert rating.level == "high"
-    assert "claimed for the model is contradicted" in " ".join(rating.sentences)
+    assert "contradicts the privacy guarantee that was claimed" in " ".join(rating.sentences)
 
 
 @pytest.mark.parametrize(
@@ -138,10 +138,10 @@ def test_a_claim_that_is_contradicted_is_high() -> None:
         (
             0.01,
             True,
-            "Of 1 000 records in the training data, about 42 could be singled out (between 0 and 300), while 10",
+            "Of 1 000 records in the training data, an attacker could identify about 42 (between 0 and 300), while",
         ),
-        (0.0005, True, "Of 10 000 records in the training data, about 420 could be singled out"),
-        (0.01, False, "while 250 of 1 000 outsiders would be wrongly accused"),
+        (0.0005, True, "Of 10 000 records in the training data, an attacker could identify about 420"),
+        (0.01, False, "while wrongly flagging 250 of 1 000 non-members"),
     ],
 )
 def test_the_counts_are_those_of_the_rate(leaky: AuditResult, wanted: float, reached: bool, told: str) -> None:
@@ -149,7 +149,7 @@ def test_the_counts_are_those_of_the_rate(leaky: AuditResult, wanted: float, rea
     found = exposure_of(with_headline(leaky.summary(), rate=rate))
     assert found is not None
     assert told in found.sentence().replace("\xa0", " ")
-    assert ("no attacker can accuse fewer" in found.measured()) is not reached
+    assert ("no attacker can flag fewer" in found.measured()) is not reached
 
 
 def test_every_count_of_the_exposure_is_its_own_rate() -> None:
@@ -166,8 +166,8 @@ def test_a_sample_that_resolves_no_rate_still_speaks_about_pairs() -> None:
     evidence, members = gaussian_evidence(records=60, models=8, shift=2.0, seed=0)
     summary = audit_evidence(evidence, members=members, attacks=["base"], evaluation=Evaluation(fprs=[])).summary()
     assert exposure_of(summary) is None
-    assert "a coin is right in 50" in pairs_sentence(summary)
-    assert "a coin is right in 50" in render_html(summary)
+    assert "guessing is right in 50" in pairs_sentence(summary)
+    assert "guessing is right in 50" in render_html(summary)
 
 
 @pytest.mark.parametrize(("share", "high"), [(0.0, None), (0.0004, 0.01), (0.042, 0.0999), (0.5, 1.0), (1.0, None)])
@@ -190,7 +190,7 @@ def test_the_first_part_needs_no_abbreviation_explained(leaky: AuditResult, tigh
     for result in (leaky, tight, audited(2.0, members=None), claimed):
         text = first_part(render_html(result.summary()))
         assert ABBREVIATIONS.findall(text) == []
-        assert "What was tried, and what was not" in text
+        assert "What was tested, and what was not" in text
     comparison = compare({"plain": leaky, "defended": tight})
     assert ABBREVIATIONS.findall(first_part(render_comparison(comparison))) == []
 
@@ -213,7 +213,7 @@ def test_the_verdict_says_what_best_picked() -> None:
     result = audited(2.0, attacks=[{"name": "best", "candidates": ("base", "loss")}])
     picked = result.outcomes["best"].picked
     assert picked
-    assert f"best (here {picked}) finds" in result.summary().verdict
+    assert f"best (here {picked}) identifies" in result.summary().verdict
     assert read_again(result).verdict == result.summary().verdict
 
 
@@ -273,10 +273,10 @@ def test_what_the_report_says_to_do_can_be_done(leaky: AuditResult, kind: str, t
             exec(text, names)  # noqa: S102 (our own lines)
         else:
             assert code.text.startswith("glasshouse ")
-    exposed = names["exposed"]
+    identified = names["identified"]
     records = leaky.records()
     decided = records[f"{leaky.summary().strongest}_decision"] & records["member"]
-    assert exposed == records["id"][decided].tolist()
+    assert identified == records["id"][decided].tolist()
 
 
 def test_the_epsilon_to_train_with_keeps_the_policys_limit(leaky: AuditResult) -> None:
@@ -329,7 +329,7 @@ def test_groups_that_stand_out_are_named(leaky: AuditResult) -> None:
     assert {one.column for one in page.groups} == {"sex"}
     first = dataclasses.replace(page.groups[0], singled_out="more")
     summary = dataclasses.replace(leaky.summary(), groups=(first, *page.groups[1:]))
-    assert first_page(summary).groups_text.startswith("More exposed than the others of their kind: sex a.")
+    assert first_page(summary).groups_text.startswith("More exposed than the other groups of their column: sex a.")
     many = [dataclasses.replace(first, group=str(n), singled_out="", members=n) for n in range(40)]
     shown = first_page(dataclasses.replace(summary, groups=(*many, first))).groups
     assert first in shown
@@ -339,4 +339,4 @@ def test_groups_that_stand_out_are_named(leaky: AuditResult) -> None:
 def test_numbers_that_are_not_there_leave_a_first_page() -> None:
     evidence = Evidence(target_loss=np.ones(6), shadow_loss=np.ones((2, 6)), shadow_members=[[1, 0] * 3, [0, 1] * 3])
     text = first_part(render_html(audit_evidence(evidence, members=[1, 0] * 3, attacks=["base"]).summary()))
-    assert "Cannot be told" in text
+    assert "Inconclusive" in text

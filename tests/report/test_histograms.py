@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 
 from glasshouse.core.arrays import BoolArray, FloatArray
-from glasshouse.report.figures import histogram_of
+from glasshouse.report.pictures.scores import histogram_of
 from tests.strategies import scores_and_members
 
 

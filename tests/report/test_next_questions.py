@@ -71,8 +71,8 @@ def test_the_terminal_answers_in_a_few_lines(result: AuditResult) -> None:
     out = StringIO()
     print_summary(result.summary(), Console(file=out, width=400))
     text = out.getvalue()
-    assert "are not members, if 50 % of those asked about are members" in text
-    assert re.search(r"\d+ records can be called members with at most 10 % of such calls wrong", text)
+    assert "are not members if 50 % of all records are members" in text
+    assert re.search(r"can flag \d+ records with at most 10 % of the flags wrong", text)
     assert "class 1 (more, AUC" in text
     assert "in four of five cases" in text
 
@@ -89,10 +89,10 @@ def test_tables_have_a_row_for_each_group_and_each_prior(result: AuditResult) ->
     assert records["site"].tolist()[0] in ("<b>north</b>", "south")
     listed = int((records["lira_fdr"] <= 0.1).sum())
     row = result.table()["attack"].tolist().index("lira")
-    assert result.table()["listed@fdr0.1"][row] == listed == result.summary().attack("lira").listed
+    assert result.table()["flagged@fdr0.1"][row] == listed == result.summary().attack("lira").listed
     assert listed > 10
     assert records["member"][records["lira_fdr"] <= 0.1].mean() > 0.8
-    assert set(np.unique(records["lira_steady"])) <= {0.0, 0.25, 0.5, 0.75, 1.0}
+    assert set(np.unique(records["lira_stability"])) <= {0.0, 0.25, 0.5, 0.75, 1.0}
 
 
 def test_without_members_there_is_a_list_but_no_rate(result: AuditResult) -> None:
@@ -102,7 +102,7 @@ def test_without_members_there_is_a_list_but_no_rate(result: AuditResult) -> Non
     assert summary.power is None
     (attack,) = summary.attacks
     assert precision_sentence(attack) == ""
-    assert "records can be called members" in list_sentence(attack)
+    assert " records with at most 10 % of the flags wrong" in list_sentence(attack)
     assert blind.group_table().height == blind.precision_table().height == 0
     page = render_html(summary)
     assert 'id="precision"' in page
@@ -112,11 +112,11 @@ def test_without_members_there_is_a_list_but_no_rate(result: AuditResult) -> Non
 
 def test_sentences_for_one_none_and_nobody(result: AuditResult) -> None:
     attack = result.summary().attacks[0]
-    assert "1 record can be called a member" in list_sentence(dataclasses.replace(attack, listed=1))
-    assert "can list no record" in list_sentence(dataclasses.replace(attack, listed=0))
+    assert "can flag 1 record with" in list_sentence(dataclasses.replace(attack, listed=1))
+    assert "can flag no record" in list_sentence(dataclasses.replace(attack, listed=0))
     assert list_sentence(dataclasses.replace(attack, listed=None)) == ""
     nobody = dataclasses.replace(attack.accusations[0], tpr=0.0, fpr=0.0)
-    assert precision_sentence(dataclasses.replace(attack, accusations=(nobody,))).endswith("accuses nobody.")
+    assert precision_sentence(dataclasses.replace(attack, accusations=(nobody,))).endswith("flags no record.")
     assert groups_sentence([GroupLeak(column="a", group="b", members=1, non_members=1)]) == ""
     power = result.summary().power
     assert power is not None

@@ -71,7 +71,7 @@ def test_the_chosen_end_of_the_interval_decides(leaky: AuditResult, end: str, fi
     value, interval = (rate.tpr, rate.tpr_interval) if figure == "tpr" else (source.auc, source.auc_interval)
     edge = {"upper": interval.high, "estimate": value, "lower": interval.low}[end]
     for most, wanted in ((edge - 1e-9, "failed"), (edge + 1e-9, "passed")):
-        limit = Limit(figure=figure, most=most, at_fpr=at, attack=attack)  # type: ignore[arg-type]
+        limit = Limit(figure=figure, most=most, at_fpr=at, attack=attack)
         assert [one.status for one in only(leaky, limit, end=end)] == [wanted]
         own = dataclasses.replace(limit, end=end)  # type: ignore[arg-type]
         assert [one.status for one in only(leaky, own, end="upper")] == [wanted]

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from glasshouse.report.figures import reliability_of
+from glasshouse.report.pictures.scores import reliability_of
 
 
 def test_a_true_posterior_has_almost_no_error() -> None:

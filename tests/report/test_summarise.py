@@ -35,7 +35,7 @@ def test_the_verdict_names_the_strongest_attack_its_rate_and_its_interval() -> N
     simulated = {name: outcome.simulated for name, outcome in result.outcomes.items() if outcome.simulated}
     best = max(simulated, key=lambda name: simulated[name].strengths[0])
     assert summary.strongest == best
-    assert f"{best}, the strongest of 3 attacks on simulated targets, finds" in summary.verdict
+    assert f"{best}, the strongest of 3 attacks on simulated targets, identifies" in summary.verdict
     assert "95 % interval" in summary.verdict
     assert "8 shadow models (online)" in summary.verdict
 

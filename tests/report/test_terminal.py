@@ -23,7 +23,7 @@ def printed(**options: object) -> str:
 
 def test_the_terminal_shows_attacks_records_and_verdict() -> None:
     text = printed()
-    assert "TPR at 1.0 % FPR" in text
+    assert "TPR at 1 % FPR" in text
     assert "Records most at risk" in text
     assert "the strongest of 4 attacks on simulated targets" in text.replace("\n", " ")
     assert "[red]" in text  # markup in an id is shown, not obeyed
@@ -31,7 +31,7 @@ def test_the_terminal_shows_attacks_records_and_verdict() -> None:
 
 def test_without_members_it_shows_whom_it_would_call() -> None:
     text = printed(members=None)
-    assert "called at 1.0 %" in text
+    assert "flagged at 1 % FPR" in text
     assert "AUC" not in text
 
 

@@ -46,8 +46,8 @@ def test_attacks_that_know_the_truth_are_no_attackers() -> None:
 
 def test_the_verdict_says_whether_there_is_a_leak_and_what_chance_finds() -> None:
     text = told(3.0)
-    assert text.startswith("A leak is shown (p ≤ 0.0005, 1 attack; by the TPR of loss at 5 % FPR). loss finds ")
-    assert "while 5 % of 100 non-members are wrongly accused, so this rests on 5 of them; chance finds 5.0 %" in text
+    assert text.startswith("A leak is shown (p ≤ 0.0005, 1 attack; by the TPR of loss at 5 % FPR). loss identifies ")
+    assert "while 5 % of 100 non-members are flagged, so this rests on 5 of them; chance identifies 5.0 %" in text
     assert text.endswith("The attacker had 4 shadow models (online).")
     assert told(0.0).startswith("No leak is shown (p = 0.")
 
@@ -64,24 +64,21 @@ def test_tpr_auc_and_epsilon_are_in_one_text() -> None:
 def test_without_random_members_no_leak_is_told() -> None:
     found = headline_figures(headline({"loss": outcome(3.0)}, MEMBERS, fprs=(0.05,)), random=False)
     assert found.leak is None
-    assert verdict(found, CONTEXT).startswith("Whether the model leaks cannot be told, since members were not drawn")
+    assert verdict(found, CONTEXT).startswith("The audit is inconclusive, since members were not drawn")
 
 
 def test_the_way_of_the_choice_is_in_the_sentence() -> None:
     both = {"weak": outcome(0.5), "strong": outcome(3.0)}
     text = verdict(headline_figures(headline(both, MEMBERS, fprs=[0.05])), CONTEXT)
-    assert "strong, the strongest of 2 attacks on one half of the records, finds on the other half" in text
+    assert "strong, the strongest of 2 attacks on one half of the records, identifies on the other half" in text
     assert " of 50 members" in text
 
 
 def test_tied_scores_that_reach_no_wanted_rate_are_said_to_be_tied() -> None:
     text = told(0.0, tied=True)
-    assert "loss finds 100.0 % of 100 members" in text
-    assert (
-        "while 50.0 % of 100 non-members are wrongly accused; scores are tied, and no threshold accuses fewer, so"
-        in text
-    )
-    assert "chance finds 50.0 %" in text
+    assert "loss identifies 100.0 % of 100 members" in text
+    assert "while 50.0 % of 100 non-members are flagged; scores are tied and no threshold flags fewer, so" in text
+    assert "chance identifies 50.0 %" in text
 
 
 def test_without_rates_the_area_is_told_and_without_members_nothing_is() -> None:
@@ -92,8 +89,8 @@ def test_without_rates_the_area_is_told_and_without_members_nothing_is() -> None
 def test_rates_that_the_sample_cannot_resolve_are_noted() -> None:
     lost, few = notes([WEAK], [0.05], CONTEXT)
     assert lost == "A false-positive rate of 0.1 % is not measurable with 100 non-members."
-    assert few.startswith("At 5 % false positives only 5 of 100 non-members may be accused.")
-    assert few.endswith("For a sharp figure, audit 200 non-members.")
+    assert few.startswith("At 5 % false positives only 5 of 100 non-members may be flagged.")
+    assert few.endswith("For a sharper figure, audit 200 non-members.")
     (said,) = notes([figures("few", 1.0, fprs=())], [], CONTEXT)
     assert said.endswith("no false-positive rate of 1 % or less is measurable.")
 
@@ -121,5 +118,5 @@ def test_the_sentence_names_the_figure_that_shows_the_leak_and_how_its_attack_wa
 def test_an_area_below_one_half_is_said_to_show_no_leak() -> None:
     text = told(-2.0)
     assert text.startswith("No leak is shown")
-    assert "below what guessing gives" in text
-    assert "below what guessing gives" not in told(0.0)
+    assert "worse than guessing" in text
+    assert "worse than guessing" not in told(0.0)

@@ -64,9 +64,9 @@ def test_tied_scores_speak_of_the_first_rate_that_can_be_reached(nearest: AuditR
     assert rate.tpr == 0.0  # nobody is called a member, and that is no measurement
     assert 0.01 < rate.first.fpr < rate.first.tpr
     verdict = nearest.summary().verdict
-    assert "finds 0.0 %" not in verdict
-    assert f"finds {100 * rate.first.tpr:.1f} % of" in verdict
-    assert "scores are tied, and no threshold accuses fewer, so nothing can be measured at 1 %" in verdict
+    assert "identifies 0.0 %" not in verdict
+    assert f"identifies {100 * rate.first.tpr:.1f} % of" in verdict
+    assert "scores are tied and no threshold flags fewer, so nothing can be measured at 1 %" in verdict
 
 
 def test_tables_and_pages_never_print_a_zero_that_nobody_measured(nearest: AuditResult, tmp_path: Path) -> None:
@@ -82,7 +82,7 @@ def test_tables_and_pages_never_print_a_zero_that_nobody_measured(nearest: Audit
     nearest.save(tmp_path / "run")
     assert read_run(tmp_path / "run").verdict == summary.verdict
     assert render_html(read_run(tmp_path / "run")) == render_html(read_run(tmp_path / "run"))
-    assert f"(at {100 * first.fpr:.1f}" in (tmp_path / "run" / "table.tex").read_text()
+    assert f"at {100 * first.fpr:.1f}" in (tmp_path / "run" / "table.tex").read_text()
 
 
 def test_tied_scores_still_bound_epsilon(nearest: AuditResult) -> None:
@@ -99,7 +99,7 @@ def test_no_ordinary_estimator_reads_as_safe_where_members_can_be_told(name: str
     best = summary.attack(summary.strongest).metrics
     assert best is not None
     assert best.auc_interval.low > 0.5
-    assert "finds 0.0 %" not in summary.verdict
+    assert "identifies 0.0 %" not in summary.verdict
     assert best.rates[0].tpr > best.rates[0].chance or name in WEAK  # its interval rests on three non-members
     assert summary.headline is not None
     assert summary.headline.leak

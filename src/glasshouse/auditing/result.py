@@ -16,13 +16,13 @@ import numpy as np
 from glasshouse.core.arrays import BoolArray
 from glasshouse.core.table import Table
 from glasshouse.evaluation import AttackOutcome, Drawn, Headline, PrivacyVerdict
-from glasshouse.evaluation.precision import DISCOVERY_LEVEL, accusations_of
 from glasshouse.evaluation.quick_estimate import Foreseen
 from glasshouse.evidence import Evidence, write_evidence
 from glasshouse.io.files import write_file
 from glasshouse.io.folders import new_folder
 from glasshouse.report import Context, Summary, Surroundings, latex_table, render_html, summarise
 from glasshouse.report.decision.verdict import accusation_table, group_leak_table
+from glasshouse.report.figures import Estimate, columns_at
 from glasshouse.report.html import picture_style
 from glasshouse.report.json_io import metrics_json, run_json
 from glasshouse.report.pictures.roc import roc_picture
@@ -75,7 +75,9 @@ class AuditResult:
         return summary_text(self.summary())
 
     def table(self) -> Table:
-        """One row per attack: AUC and TPR at each FPR with intervals, thresholds, and how many records they flag.
+        """One row per attack: every figure of `glasshouse.report.figures.FIGURES` that a table shows.
+
+        These are AUC, balanced accuracy and TPR at each FPR with intervals, thresholds, and how many records they flag.
 
         A TPR is a median-unbiased estimate (`tpr_estimates`); that of the sample is in `AttackOutcome.metrics`.
 
@@ -84,9 +86,18 @@ class AuditResult:
         If scores are tied so that no threshold keeps a wanted FPR, its TPR is NaN, and the columns ``first_fpr`` and
         ``tpr@first_fpr`` hold the first rate that can be reached.
         """
-        rows = self._rows()
-        names = dict.fromkeys(name for row in rows for name in row)  # attacks without thresholds have fewer columns
-        return Table({name: np.array([row.get(name, np.nan) for row in rows]) for name in names})
+        attacks = self.summary().attacks
+        wanted = dict.fromkeys([*self.fprs, *(one.wanted for attack in attacks for one in attack.thresholds)])
+        columns: dict[str, list[object]] = {"attack": [attack.name for attack in attacks]}
+        for column in columns_at("table", attacks, list(wanted)):
+            found = [column.of(attack) or Estimate(np.nan) for attack in attacks]
+            columns[column.name] = [np.nan if one.at is not None else one.value for one in found]
+            if any(one.interval is not None for one in found):
+                ends = [(np.nan, np.nan) if one.at is not None else one.interval or (np.nan, np.nan) for one in found]
+                columns[f"{column.name}_low"], columns[f"{column.name}_high"] = (
+                    list(side) for side in zip(*ends, strict=True)
+                )
+        return Table({name: np.array(values) for name, values in columns.items()})
 
     def records(self) -> Table:
         """One row per record: id, label, membership if known, and each attack's score, decision and rank.
@@ -95,9 +106,9 @@ class AuditResult:
         (`AttackOutcome.believed`), the column ``…_posterior`` repeats it. The decision is made at the first wanted
         false-positive rate: whether ``…_flag_score``, the score by as many shadow models as judge a simulated target,
         reaches a threshold from simulated targets. An attack that cannot reach any wanted rate because
-        of ties, or a target that is unlike the shadow models, has no such column. ``…_fdr`` is the smallest share of
-        errors at which the record is in a list of members, without use of the true members; ``…_steady`` is the share
-        of smaller pools in which the decision is still "member" (for attacks that are cheap enough).
+        of ties, or a target that is unlike the shadow models, has no such column. ``…_fdr`` is the smallest
+        false-discovery rate at which the record is flagged, without use of the true members; ``…_stability`` is the
+        share of smaller pools with which the record is still flagged (for attacks that are cheap enough).
         """
         columns: dict[str, np.ndarray] = {"id": self.evidence.ids}
         if self.labels is not None:
@@ -119,7 +130,7 @@ class AuditResult:
             if (levels := outcome.discovery_levels) is not None:
                 columns[f"{name}_fdr"] = levels
             if threshold is not None and outcome.steady is not None:
-                columns[f"{name}_steady"] = outcome.steady
+                columns[f"{name}_stability"] = outcome.steady
         return Table(columns)
 
     def roc(self) -> Table:
@@ -237,39 +248,6 @@ class AuditResult:
     def _label_column(self, labels: np.ndarray) -> dict[str, np.ndarray]:
         """Labels as groups: a number is a name of a class, and the target of a regression is cut into quartiles."""
         return {"target value": labels} if self.evidence.regression else {"class": labels.astype(np.str_)}
-
-    def _rows(self) -> list[dict[str, object]]:
-        rows = []
-        for name, outcome in self.outcomes.items():
-            row: dict[str, object] = {"attack": name}
-            if (metrics := outcome.metrics) is not None:
-                row |= {"auc": metrics.auc, "auc_low": metrics.auc_interval.low, "auc_high": metrics.auc_interval.high}
-                row["balanced_accuracy"] = metrics.balanced_accuracy
-                if (whole := outcome.whole) is not None:
-                    row |= {"auc_whole_low": whole.auc_interval.low, "auc_whole_high": whole.auc_interval.high}
-                    for one in whole.rates:
-                        key = f"tpr@{one.wanted:g}_whole"
-                        row |= {f"{key}_low": one.interval.low, f"{key}_high": one.interval.high}
-                for rate in metrics.rates:
-                    key = f"tpr@{rate.wanted:g}"
-                    if rate.first is None:
-                        row |= {key: rate.estimate, f"{key}_low": rate.interval.low, f"{key}_high": rate.interval.high}
-                        continue
-                    # tied scores: nothing was measured there; the rate that can be reached is in separate columns
-                    row |= {key: np.nan, f"{key}_low": np.nan, f"{key}_high": np.nan}
-                    row |= {"first_fpr": rate.first.fpr, "tpr@first_fpr": rate.first.tpr}
-            for threshold in outcome.thresholds:
-                row[f"threshold@{threshold.wanted:g}"] = threshold.value
-                flagged = outcome.flagged(threshold)
-                row[f"called@{threshold.wanted:g}"] = int(flagged.sum())
-                if self.members is not None:
-                    figures = accusations_of(threshold, flagged, self.members)
-                    row[f"advantage@{threshold.wanted:g}"] = figures.advantage
-            if (levels := outcome.discovery_levels) is not None:
-                row[f"listed@fdr{DISCOVERY_LEVEL:g}"] = int((levels <= DISCOVERY_LEVEL).sum())
-            row["seconds"] = outcome.seconds
-            rows.append(row)
-        return rows
 
 
 def _json(value: object) -> str:

@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike
 from glasshouse.auditing.result import AuditResult
 from glasshouse.core.errors import needs_extra
 from glasshouse.evaluation import evaluate
+from glasshouse.report.figures import FIGURES
 from glasshouse.report.json_io import metrics_json
 
 
@@ -57,11 +58,11 @@ def logged_metrics(figures: dict[str, Any]) -> dict[str, float]:
         {'base/auc': 0.8, 'base/tpr_at_0.01': 0.3}
     """
     found = {name: value for name, value in figures["target"].items() if value is not None}
+    logged = [name for name, described in FIGURES.items() if "mlflow" in described.shown]
     for name, attack in figures["attacks"].items():
-        if "auc" in attack:
-            found[f"{name}/auc"] = attack["auc"]
-            for rate in attack["rates"]:
-                found[f"{name}/tpr_at_{rate['wanted'] if rate['reached'] else rate['fpr']:g}"] = rate["tpr"]
+        found |= {f"{name}/{one}": attack[one] for one in logged if one in attack}
+        for rate in attack.get("rates", ()):
+            found[f"{name}/tpr_at_{rate['wanted'] if rate['reached'] else rate['fpr']:g}"] = rate["tpr"]
     if figures["privacy"] is not None and not figures["privacy"]["withheld"]:
         found["epsilon_lower_bound"] = figures["privacy"]["epsilon_lower_bound"]
     return found

@@ -17,7 +17,7 @@ EndName = Literal["upper", "estimate", "lower"]
 class LimitSection(Strict):
     """One limit; see `glasshouse.report.policy.Limit`."""
 
-    figure: Literal["tpr", "auc", "epsilon"]
+    figure: str
     most: Annotated[float, Field(ge=0)]
     at_fpr: Share | None = None
     attack: str = "headline"

@@ -49,7 +49,7 @@ def as_groups(groups: Mapping[str, ArrayLike] | None, count: int) -> dict[str, N
             faults.append(f"groups: {name!r} is not the name of a column; use text.")
             continue
         values = np.asarray(given)
-        if name in _RESERVED or name.endswith(("_score", "_rank", "_decision", "_fdr", "_steady")):
+        if name in _RESERVED or name.endswith(("_score", "_rank", "_decision", "_fdr", "_stability")):
             faults.append(f"groups: {name!r} is the name of a column of the result; give it another name.")
         elif values.shape != (count,):
             faults.append(

@@ -1,4 +1,4 @@
-"""Several runs side by side: what a defence buys, what it costs, and whether the difference is more than chance.
+"""Several runs side by side: benefit and cost of a defence, and whether the difference is more than chance.
 
 The false-positive rate and the attack of a comparison are chosen without the measured figures.
 """
@@ -7,14 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from glasshouse.core.errors import InputError
 from glasshouse.core.table import Table
 from glasshouse.evaluation import Interval, clopper_pearson
-from glasshouse.evaluation.difference import Difference, Resampling, ScoredRecords, auc_difference, tpr_difference
+from glasshouse.evaluation.difference import Difference, Resampling, auc_difference, tpr_difference
 from glasshouse.evaluation.roc import allowed_wrong
 from glasshouse.report.decision.exposure import Exposure, counted, exposure_at, unit_of
 from glasshouse.report.decision.rating import Rating, rating_of
@@ -50,13 +50,13 @@ def choose(summaries: Mapping[str, Summary], attack: str | None = None) -> Choic
     Args:
         summaries: of the runs, by name.
         attack: the name of the wanted attack; by default the common one that is strongest on simulated targets, never
-            by what was measured: the luckiest of several measured figures would be too high.
+            by what was measured: the largest of several measured figures would be too high.
     """
     fpr, allowed = _rate(summaries)
     attacks = _common(summaries)
     if attack is not None:
         _check_wanted(attack, attacks, summaries)
-        return Choice(fpr, allowed, attack, f"Compared is {attack}, as asked.", attacks)
+        return Choice(fpr, allowed, attack, f"The compared attack is {attack}, as requested.", attacks)
     same = [name for name in attacks if len(_kinds(name, summaries)) == 1]
     if not same:
         told = "; ".join(f"{name}: {', '.join(one.name for one in each.attacks)}" for name, each in summaries.items())
@@ -64,14 +64,14 @@ def choose(summaries: Mapping[str, Summary], attack: str | None = None) -> Choic
     strengths = {name: _strength(name, summaries, fpr) for name in same}
     known = {name: strength for name, strength in strengths.items() if strength is not None}
     if not known:
-        why = "the first that all runs have; how strong attacks are on simulated targets is not known in all of them"
-        return Choice(fpr, allowed, same[0], f"Compared is {same[0]}: {why}.", attacks)
+        why = "the first that all runs have; not all runs know how strong attacks are on simulated targets"
+        return Choice(fpr, allowed, same[0], f"The compared attack is {same[0]}: {why}.", attacks)
     best = max(known, key=lambda name: known[name])
-    why = f"of {len(known)} attacks that all runs have, it finds most members of simulated targets"
+    why = f"of {len(known)} attacks that all runs have, it identifies most members of simulated targets"
     reason = (
         f"{why} ({percent(known[best][0])} at {rate(fpr)})" if len(known) > 1 else "the only one that all runs have"
     )
-    return Choice(fpr, allowed, best, f"Compared is {best}: {reason}.", attacks)
+    return Choice(fpr, allowed, best, f"The compared attack is {best}: {reason}.", attacks)
 
 
 def _rate(summaries: Mapping[str, Summary]) -> tuple[float, int]:
@@ -150,6 +150,29 @@ class ComparedRun:
     auc_difference: Difference | None
     accuracy_interval: Interval | None
 
+    @property
+    def rating(self) -> Rating:
+        """By the usual policy."""
+        return rating_of(self.summary)
+
+    @property
+    def exposure(self) -> Exposure | None:
+        """The rate in counts; None if the figures say nothing about the model."""
+        measured = self.attack.metrics
+        if self.summary.shown is None or measured is None:
+            return None
+        members, others = measured.curve.members, measured.curve.non_members
+        unit = unit_of(self.summary)
+        return exposure_at(self.rate, unit=unit, members=members, others=others, confidence=measured.confidence)
+
+    @property
+    def useful(self) -> str:
+        """How often the model is correct, in words; empty if that is not known."""
+        context = self.summary.context
+        if context.test_accuracy is not None:
+            return f"correct for {100 * context.test_accuracy:.0f} of 100 non-members"
+        return "" if context.test_rmse is None else f"typically wrong by {context.test_rmse:.4g} on non-members"
+
 
 @dataclass(frozen=True)
 class Comparison:
@@ -179,7 +202,7 @@ def compare_verdict(runs: Sequence[ComparedRun], choice: Choice) -> str:
     if found is None:
         raise AssertionError("every run but the first has a difference")
     text = (
-        f"At {rate(choice.fpr)} false accusations {choice.attack} finds {_share(first)} of the members of "
+        f"At {rate(choice.fpr)} false positives {choice.attack} identifies {_share(first)} of the members of "
         f"{first.name} and {_share(best)} of those of {best.name}: {points(found.value)} points, "
         f"{rate(found.confidence)} interval {points(found.interval.low)} to {points(found.interval.high)} "
         f"({how_tested(found)}), {'more than chance' if found.shown else 'which may be chance'}."
@@ -220,13 +243,13 @@ def compare_notes(runs: Sequence[ComparedRun], choice: Choice) -> tuple[str, ...
     found = [choice.reason]
     if choice.allowed < ENOUGH:
         found.append(
-            f"A rate of {rate(choice.fpr)} allows only {choice.allowed} false accusation"
+            f"A rate of {rate(choice.fpr)} allows only {choice.allowed} false positive"
             f"{'' if choice.allowed == 1 else 's'}, so the figures rest on very few non-members: only large "
             f"differences can be shown. Audit more non-members, or measure a larger rate."
         )
     found += [
-        f"In {run.name} scores are tied, and no threshold of {run.attack.name} accuses fewer than "
-        f"{percent(run.rate.fpr)} of the non-members; that rate is shown. Its difference is that of the TPR at "
+        f"In {run.name} scores are tied, and no threshold of {run.attack.name} flags fewer than "
+        f"{percent(run.rate.fpr)} of the non-members; that rate is shown. The difference is that of the TPR at "
         f"{rate(choice.fpr)} when ties are ordered at random."
         for run in runs
         if not run.rate.reached
@@ -237,78 +260,38 @@ def compare_notes(runs: Sequence[ComparedRun], choice: Choice) -> tuple[str, ...
     if len({context.fingerprint for context in contexts}) > 1:
         found.append("The runs use different data, so differences between them are not due to a defence alone.")
     if len({(context.shadows, context.mode) for context in contexts}) > 1:
-        found.append("The attackers had different shadow models, so a difference may be due to these.")
+        found.append("The attackers had different shadow models, which may cause a difference.")
     if len({frozenset(attack.name for attack in run.summary.attacks) for run in runs}) > 1:
-        found.append("Not every attack was tried in every run.")
+        found.append("Not every attack was run in every audit.")
     if lost := [run.name for run in runs if run.accuracy_interval is None and run.summary.context.test_rmse is None]:
         found.append(f"Not in the picture, since the test accuracy is not known: {', '.join(lost)}.")
     return tuple(found)
 
 
-@dataclass(frozen=True, kw_only=True)
-class FirstRun:
-    """One run at the top of a comparison: its rating, its counts, and how often its model is right."""
-
-    number: int
-    name: str
-    rating: Rating
-    exposure: Exposure | None
-    useful: str
-
-
-def first_runs(comparison: Comparison) -> tuple[FirstRun, ...]:
-    """Every run; one whose figures say nothing about its model has no counts."""
-    return tuple(
-        FirstRun(
-            number=run.number,
-            name=run.name,
-            rating=rating_of(run.summary),
-            exposure=_exposure(run),
-            useful=_useful(run),
-        )
-        for run in comparison.runs
-    )
-
-
 def compare_sentences(comparison: Comparison) -> tuple[str, ...]:
-    """What the runs expose, whether the difference is more than chance, and what it costs."""
-    runs = [(run, found) for run in comparison.runs if (found := _exposure(run)) is not None]
+    """How many members could be identified, whether the difference is more than chance, and what it costs."""
+    runs = [(run, found) for run in comparison.runs if (found := run.exposure) is not None]
     if len(runs) < len(comparison.runs):
-        return ("At least one of the runs shows nothing about its model, so they cannot be compared in plain counts.",)
+        return ("At least one of the runs shows nothing about its model, so counts cannot be compared.",)
     first = runs[0][1]
     each = ", ".join(f"about {counted(found.found)} with {run.name}" for run, found in runs)
     told = [
-        f"Of {whole(first.per)} {first.unit} in the training data, so many could be singled out: {each}; "
-        f"{counted(first.wrong)} of {whole(first.per)} outsiders would be wrongly accused."
+        f"Members that could be identified, of {whole(first.per)} {first.unit} in the training data: {each}. "
+        f"{counted(first.wrong)} of {whole(first.per)} non-members would be wrongly flagged."
     ]
     for run, _ in runs[1:]:
         gap = run.tpr_difference
         if gap is not None:
             less = "fewer" if gap.value < 0 else "more"
-            shown = f"{less} than" if gap.shown else "not shown to be more or fewer than"
-            luck = "more than luck explains" if gap.shown else "luck may do this"
-            told.append(f"With {run.name} they are {shown} with {runs[0][0].name}: {luck}.")
-    costs = [f"{useful} with {run.name}" for run, _ in runs if (useful := _useful(run))]
+            told.append(
+                f"With {run.name} there are {less} than with {runs[0][0].name}, which chance does not explain."
+                if gap.shown
+                else f"Any difference between {run.name} and {runs[0][0].name} may be due to chance."
+            )
+    costs = [f"{run.useful} with {run.name}" for run, _ in runs if run.useful]
     if costs:
-        told.append(f"How useful the models are: {'; '.join(costs)}.")
+        told.append(f"Quality of the models: {'; '.join(costs)}.")
     return tuple(told)
-
-
-def _exposure(run: ComparedRun) -> Exposure | None:
-    headline, measured = run.summary.headline, run.attack.metrics
-    if headline is None or headline.leak is None or run.summary.context.warnings or measured is None:
-        return None
-    members, others = measured.curve.members, measured.curve.non_members
-    return exposure_at(
-        run.rate, unit=unit_of(run.summary), members=members, others=others, confidence=measured.confidence
-    )
-
-
-def _useful(run: ComparedRun) -> str:
-    context = run.summary.context
-    if context.test_accuracy is not None:
-        return f"right about {100 * context.test_accuracy:.0f} of 100 outsiders"
-    return "" if context.test_rmse is None else f"off by {context.test_rmse:.4g} on outsiders, typically"
 
 
 _OPPOSED = 0.1  # correlation of members below minus this; random members of the same records have about 0
@@ -343,29 +326,19 @@ def compare(runs: Mapping[str, Run], *, attack: str | None = None, confidence: f
     baseline = next(iter(tables.values()))
     found = []
     for number, (name, summary) in enumerate(summaries.items(), start=1):
-        differences = (
-            (None, None)
-            if number == 1
-            else _differences(baseline, tables[name], choice, comparisons=len(runs) - 1, confidence=confidence)
-        )
+        differences: tuple[Difference | None, Difference | None] = (None, None)
+        if number > 1:
+            pair = [(table["score"], table["member"]) for table in (baseline, tables[name])]
+            shared: Any = {"resampling": _resampling(baseline, tables[name]), "comparisons": len(runs) - 1}
+            shared["confidence"] = confidence
+            differences = tpr_difference(*pair, fpr=choice.fpr, **shared), auc_difference(*pair, **shared)
         found.append(_compared(number, name, summary, choice, *differences))
     compared = tuple(found)
     return Comparison(compared, choice, compare_verdict(compared, choice), compare_notes(compared, choice))
 
 
-def _differences(
-    first: Table, second: Table, choice: Choice, *, comparisons: int, confidence: float
-) -> tuple[Difference, Difference]:
-    drawn = _resampling(first, second)
-    one, other = (_scored(table) for table in (first, second))
-    return (
-        tpr_difference(one, other, fpr=choice.fpr, resampling=drawn, comparisons=comparisons, confidence=confidence),
-        auc_difference(one, other, resampling=drawn, comparisons=comparisons, confidence=confidence),
-    )
-
-
 def _resampling(first: Table, second: Table) -> Resampling:
-    """Paired if both have the same records and members; opposed if members of one are often outside in the other."""
+    """Paired if both have the same records and members; opposed if many members of one are not members of the other."""
     if all(np.array_equal(first[column], second[column]) for column in ("id", "member")):
         return "paired"
     _, here, there = np.intersect1d(first["id"], second["id"], assume_unique=True, return_indices=True)
@@ -374,10 +347,6 @@ def _resampling(first: Table, second: Table) -> Resampling:
         return "unpaired"
     together = float(np.mean(one * other) - one.mean() * other.mean())
     return "opposed" if together < -_OPPOSED * float(one.std() * other.std()) else "unpaired"
-
-
-def _scored(table: Table) -> ScoredRecords:
-    return table["score"], table["member"]
 
 
 def _by_id(name: str, records: Table, attack: str) -> Table:

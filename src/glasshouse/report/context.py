@@ -18,18 +18,18 @@ class Context:
         mode: online or offline.
         seed: of every random choice.
         train_accuracy: of the target on its members; None if not known.
-        test_accuracy: of the target on the others.
+        test_accuracy: of the target on the non-members.
         train_rmse: root mean squared error of the target on its members, if it is a regressor; else None.
-        test_rmse: the same on the others.
+        test_rmse: the same on the non-members.
         train_r2: R² of the target on its members, if it is a regressor.
-        test_r2: the same on the others.
+        test_r2: the same on the non-members.
         fingerprint: of the data.
         shadow_seconds: spent on training and querying the shadow models; None if they existed before.
         settings: what else is needed to repeat the run.
         versions: of the libraries.
         warnings: what is wrong with the input, such as swapped members; shown before everything else.
         notes: what was noticed about the model or the data, and how it was handled.
-        author: who answers for the audit; empty if nobody was named.
+        author: who is responsible for the audit; empty if nobody was named.
         redacted: whether the records' ids are keyed hashes (`glasshouse.report.redaction`).
 
     Example:

@@ -1,162 +1,165 @@
-"""The figures of one attack in a report: rates, a drawn ROC, histograms and calibration; plain data, no scores."""
+"""The figures of an attack: each described once in `FIGURES`, and the plain data that they are read from.
+
+Table, ``metrics.json`` and its check, terminal, HTML, LaTeX, MLflow and the gate read the descriptions.
+"""
 
 from __future__ import annotations
 
 import dataclasses
+import itertools
+import math
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal, NamedTuple, cast
 
 import numpy as np
+from markupsafe import Markup
 
-from glasshouse.core.arrays import BoolArray, FloatArray
-from glasshouse.evaluation import ROC, AttackOutcome, Interval, Metrics, Rate, clopper_pearson, tpr_intervals
-from glasshouse.evaluation.checks.calibration import binned, calibration_floor
+from glasshouse.core.arrays import BoolArray
+from glasshouse.core.errors import InputError
+from glasshouse.evaluation import AttackOutcome, Interval, Metrics, Rate
 from glasshouse.evaluation.intervals import WholeFigures
 from glasshouse.evaluation.pool_size import FewerReferences
 from glasshouse.evaluation.precision import DISCOVERY_LEVEL, Accusations, accusations_of
-from glasshouse.evaluation.thresholds import SimulatedFigures
+from glasshouse.evaluation.thresholds import SimulatedFigures, Threshold
+from glasshouse.report.format import percent, rate
+from glasshouse.report.pictures.roc import Curve, curve_of
+from glasshouse.report.pictures.scores import Histogram, Reliability, histogram_of, reliability_of
 
-_POINTS = 160
-_COARSE = {"nodes": 21, "halvings": 13}  # enough for a picture
-
-
-@dataclass(frozen=True)
-class Curve:
-    """Points of a ROC, FPR rising, each with the interval of the TPR at its FPR, point by point.
-
-    Args:
-        fpr: [P] false-positive rates.
-        tpr: [P] true-positive rates.
-        low: [P] lower ends of the TPR's intervals, each point by itself.
-        high: [P] upper ends.
-        members: how many members were scored.
-        non_members: how many others; one over this number is the smallest rate that can be measured.
-    """
-
-    fpr: tuple[float, ...]
-    tpr: tuple[float, ...]
-    low: tuple[float, ...]
-    high: tuple[float, ...]
-    members: int
-    non_members: int
+Place = Literal["table", "terminal", "html", "latex", "evidence", "sample", "mlflow", "gate"]
+EVERYWHERE: tuple[Place, ...] = ("table", "terminal", "html", "latex", "evidence", "mlflow", "gate")
 
 
-def curve_of(roc: ROC, *, confidence: float = 0.95) -> Curve:
-    """At most ``points`` points, evenly spread over the logarithm of the FPR.
+class Estimate(NamedTuple):
+    """A value with its interval, if it has one; ``at`` is the first FPR that ties allow, if not the wanted one."""
 
-    At each grid rate it keeps the largest achievable FPR not above it, so nothing is interpolated. Between two kept
-    points the true curve is at or above the step that is drawn.
-
-    Example:
-        >>> from glasshouse.evaluation import roc
-        >>> curve_of(roc([0.9, 0.5, 0.5, 0.1], [1, 1, 0, 0])).tpr
-        (0.5, 1.0, 1.0)
-    """
-    outside = roc.non_members
-    grid = np.unique(np.rint(np.geomspace(1, outside, _POINTS - 1)).astype(np.int64))
-    counts = np.rint(roc.fpr * outside).astype(np.int64)
-    kept = np.unique(np.searchsorted(counts, np.concatenate([[0], grid]), side="right") - 1)
-    # the true rate behind a count of 0 is not 0: half a non-member stands for it
-    bands = tpr_intervals(roc, np.clip(counts[kept], 0.5, outside - 0.5) / outside, confidence=confidence, **_COARSE)
-    return Curve(
-        fpr=tuple(roc.fpr[kept].tolist()),
-        tpr=tuple(roc.tpr[kept].tolist()),
-        low=tuple(band.low for band in bands),
-        high=tuple(band.high for band in bands),
-        members=roc.members,
-        non_members=outside,
-    )
+    value: float
+    interval: Interval | None = None
+    at: float | None = None
 
 
-_BINS = 40
-_TAIL = 0.005
-
-
-@dataclass(frozen=True)
-class Histogram:
-    """Counts of scores in bins of equal width; scores outside count in the first and the last bin.
+@dataclass(frozen=True, kw_only=True)
+class Figure:
+    """One figure of an attack. It has ``measure`` or ``read``.
 
     Args:
-        edges: [B + 1].
-        members: [B] how many members; how many records if the members are not known.
-        others: [B] how many others; None if the members are not known.
-        cut: how many scores are outside the edges.
-    """
-
-    edges: tuple[float, ...]
-    members: tuple[int, ...]
-    others: tuple[int, ...] | None
-    cut: int
-
-
-def histogram_of(scores: FloatArray, members: BoolArray | None, *, posterior: bool = False) -> Histogram:
-    """Counts of scores [N]; the bins cover [0, 1] for a probability, else all but the farthest scores on each side.
+        name: its key in ``metrics.json`` and its column in tables; ``{}`` stands for the wanted false-positive rate.
+        words: the heading of its column; ``{}`` stands for the rate in words.
+        unit: ``"%"``: a share, shown in percent.
+        form: how a value is written, as Python's format.
+        low: the smallest possible value.
+        high: the largest.
+        shown: where.
+        measure: the value from an outcome and the members [N] of the target; it is saved under ``name``. One that
+            is not finite is left out.
+        read: the value from what the report holds of the attack, at a rate; None if it has none.
 
     Example:
-        >>> found = histogram_of(np.array([0.1, 0.9, 0.9]), np.array([False, True, True]), posterior=True)
-        >>> sum(found.members), sum(found.others), found.edges[-1]
-        (2, 1, 1.0)
-    """
-    low, high = (0.0, 1.0) if posterior else (float(np.quantile(scores, q)) for q in (_TAIL, 1 - _TAIL))
-    if not high > low:  # all scores are equal
-        low, high = low - 0.5, low + 0.5
-    edges = np.linspace(low, high, _BINS + 1)
-    inside = np.clip(scores, low, high)
-    parts = [inside] if members is None else [inside[members], inside[~members]]
-    counts = [tuple(np.histogram(part, edges)[0].tolist()) for part in parts]
-    return Histogram(
-        edges=tuple(edges.tolist()),
-        members=counts[0],
-        others=None if members is None else counts[1],
-        cut=int((inside != scores).sum()),
-    )
-
-
-@dataclass(frozen=True)
-class Reliability:
-    """A reliability diagram: records in bins of their posterior.
-
-    Args:
-        said: mean posterior of each bin that holds a record.
-        found: share of members in it.
-        intervals: Clopper-Pearson intervals of the share.
-        counts: records in it.
-        error: expected calibration error: the mean of |said - found| over records.
-        floor: the error that chance alone gives, even if every posterior is exactly right.
+        >>> FIGURES["tpr@{}"].column(0.01), FIGURES["tpr@{}"].title(0.01)
+        ('tpr@0.01', 'TPR at 1 % FPR')
+        >>> FIGURES["auc"].text(Estimate(0.7, Interval(0.6, 0.8)), "{value}{unit} [{low}, {high}]")
+        '0.700 [0.600, 0.800]'
     """
 
-    said: tuple[float, ...]
-    found: tuple[float, ...]
-    intervals: tuple[Interval, ...]
-    counts: tuple[int, ...]
-    error: float
-    floor: float
+    name: str
+    words: str = ""
+    unit: Literal["", "%"] = ""
+    form: str = ".3f"
+    low: float = 0.0
+    high: float = 1.0
+    shown: Sequence[Place] = EVERYWHERE
+    measure: Callable[[AttackOutcome, BoolArray], Estimate] | None = None
+    read: Callable[[AttackFigures, float], Estimate | None] | None = None
+
+    def column(self, wanted: float) -> str:
+        """The name of its column in a table."""
+        return self.name.format(f"{wanted:g}")
+
+    def title(self, wanted: float) -> str:
+        """The heading of its column for readers."""
+        return self.words.format(rate(wanted))
+
+    def of(self, attack: AttackFigures, wanted: float = math.nan) -> Estimate | None:
+        """The figure of an attack; None if it has none."""
+        if self.read is not None:
+            return self.read(attack, wanted)
+        return None if attack.metrics is None else attack.metrics.figures.get(self.name)
+
+    def number(self, value: float) -> str:
+        """A value without its unit."""
+        return f"{100 * value if self.unit == '%' else value:{self.form}}".replace(",", "\u00a0")
+
+    def amount(self, value: float) -> str:
+        """A value with its unit."""
+        return f"{self.number(value)} {self.unit}".rstrip()
+
+    def text(self, found: Estimate | None, pattern: str, *, missing: str = "–") -> str:
+        """An estimate as text; the pattern has the places ``value``, ``low``, ``high`` and ``unit``."""
+        if found is None:
+            return missing
+        at = "" if found.at is None else f"at {percent(found.at)}: "
+        low, high = (self.number(end) for end in found.interval or (found.value, found.value))
+        shown = pattern if found.interval is not None else "{value}{unit}"
+        unit = f" {self.unit}" if self.unit else ""
+        return at + shown.format(value=self.number(found.value), low=low, high=high, unit=unit)
 
 
-def reliability_of(posteriors: FloatArray, members: BoolArray, *, confidence: float = 0.95) -> Reliability:
-    """Compare posteriors [N] with true membership [N], in ten bins of equal width.
+FIGURES: dict[str, Figure] = {}
+
+
+def register_figure(figure: Figure) -> Figure:
+    """Make a figure known: every table, page and check then has it.
 
     Example:
-        >>> found = reliability_of(np.array([0.2, 0.2, 0.8, 0.8]), np.array([0, 0, 1, 0], dtype=bool))
-        >>> found.found, round(found.error, 3)
-        ((0.0, 0.5), 0.25)
+        >>> register_figure(FIGURES["auc"])
+        Traceback (most recent call last):
+        glasshouse.InputError: auc: there is a figure of this name already. Choose another name.
     """
-    bins = binned(posteriors, members)
-    counts = np.rint(bins.mass * len(posteriors)).astype(np.int64)
-    hits = np.rint(bins.found * counts).astype(np.int64)
-    return Reliability(
-        said=tuple(bins.said.tolist()),
-        found=tuple(bins.found.tolist()),
-        intervals=tuple(
-            clopper_pearson(int(hit), int(count), confidence=confidence)
-            for hit, count in zip(hits, counts, strict=True)
-        ),
-        counts=tuple(counts.tolist()),
-        error=bins.error,
-        floor=calibration_floor(posteriors),
-    )
+    if figure.name in FIGURES:
+        raise InputError(f"{figure.name}: there is a figure of this name already. Choose another name.")
+    FIGURES[figure.name] = figure
+    return figure
+
+
+class Column(NamedTuple):
+    """A column of figures: one figure, at one rate if it has rates."""
+
+    figure: Figure
+    wanted: float
+
+    @property
+    def name(self) -> str:
+        """In a table."""
+        return self.figure.column(self.wanted)
+
+    @property
+    def title(self) -> str:
+        """For readers."""
+        return self.figure.title(self.wanted)
+
+    def of(self, attack: AttackFigures) -> Estimate | None:
+        """The figure of an attack."""
+        return self.figure.of(attack, self.wanted)
+
+    def text(self, attack: AttackFigures, pattern: str, *, missing: str = "–") -> str:
+        """The figure of an attack as text."""
+        return self.figure.text(self.of(attack), pattern, missing=missing)
+
+    def html(self, attack: AttackFigures) -> Markup:
+        """The figure of an attack in a page, its interval in small print."""
+        return Markup(self.text(attack, "{value}{unit} <small>{low}–{high}{unit}</small>"))  # noqa: S704 (only numbers)
+
+
+def columns_at(place: Place, attacks: Sequence[AttackFigures], fprs: Sequence[float]) -> list[Column]:
+    """The columns of figures at one place; but for the evidence file, those that no attack has are left out."""
+    found = []
+    for rated, figures in itertools.groupby(FIGURES.values(), key=lambda figure: "{}" in figure.name):
+        group = [figure for figure in figures if place in figure.shown]
+        found += [Column(figure, wanted) for wanted in (fprs if rated else [math.nan]) for figure in group]
+    return [
+        column for column in found if place == "evidence" or any(column.of(attack) is not None for attack in attacks)
+    ]
 
 
 _LISTED = 20
@@ -172,7 +175,7 @@ class RateFigure:
         tpr: the median-unbiased estimate of the true-positive rate at the true threshold of the wanted rate; the
             sample's rate at ``fpr`` if ``reached`` is False.
         tpr_interval: of the same.
-        allowed: how many non-members may be wrongly accused at the wanted rate: it rests on them.
+        allowed: how many non-members may be flagged at the wanted rate: it rests on them.
         chance: the true-positive rate of scores without any meaning.
         reached: False if no threshold keeps the wanted rate, because scores are tied: ``fpr`` is then above it.
     """
@@ -187,34 +190,20 @@ class RateFigure:
 
     @property
     def strength(self) -> float:
-        """Members found per non-member that may be accused: it orders attacks that reach different rates."""
+        """Members identified per non-member that is flagged: it orders attacks that reach different rates."""
         return self.tpr / max(self.fpr, self.wanted)
 
 
-@dataclass(frozen=True)
-class ThresholdFigure:
+@dataclass(frozen=True, kw_only=True)
+class ThresholdFigure(Threshold):
     """A threshold from simulated targets, and how many records of this target it flags.
 
     Args:
-        wanted: the wanted false-positive rate.
-        value: records with at least this score are called members.
-        rule: how it was taken from the simulated targets' thresholds.
-        expected_fpr: mean rate over simulated targets.
-        interval: where the rate on one more target is expected.
-        simulated: how many targets were simulated.
-        first: whether it is for the first rate that can be reached, since no wanted rate can, because of ties.
-        called: records that it calls members here.
+        called: records that it flags here.
         correct: how many of them are members; None if the members are not known.
-        false_alarms: the share of non-members that it calls members here; None if the members are not known.
+        false_alarms: the share of non-members that it flags here; None if the members are not known.
     """
 
-    wanted: float
-    value: float
-    rule: str
-    expected_fpr: float
-    interval: Interval
-    simulated: int
-    first: bool
     called: int
     correct: int | None
     false_alarms: float | None
@@ -222,16 +211,23 @@ class ThresholdFigure:
 
 @dataclass(frozen=True)
 class Measured:
-    """How well an attack separates members from others, if the members are known."""
+    """How well an attack separates members from non-members: the measured figures of `FIGURES`, and its rates."""
 
-    auc: float
-    auc_interval: Interval
-    balanced_accuracy: float
-    balanced_accuracy_interval: Interval
+    figures: Mapping[str, Estimate]
     confidence: float
     rates: tuple[RateFigure, ...]
     curve: Curve
     calibration: Reliability | None
+
+    @property
+    def auc(self) -> float:
+        """The area under the ROC curve."""
+        return self.figures["auc"].value
+
+    @property
+    def auc_interval(self) -> Interval:
+        """Of the area; just its value where a figure has no interval."""
+        return self.figures["auc"].interval or Interval(self.auc, self.auc)
 
     def rate_at(self, wanted: float) -> RateFigure | None:
         """The figure at a wanted false-positive rate; None if it was not measured."""
@@ -257,9 +253,9 @@ class AttackFigures:
             thresholds are not counted.
         knows_truth: whether it is given the members of the target: a limit for comparison, never the strongest attack.
         simulated: how strong it is on simulated targets; None if there are too few shadow models.
-        doubt: why its scores, which are meant as probabilities of membership, cannot be believed; mostly empty.
-        accusations: what each threshold finds and whom it accuses wrongly; empty if the members are not known.
-        listed: records that can be called members with at most `DISCOVERY_LEVEL` of them wrong; None without simulated
+        doubt: why its scores, which are meant as probabilities of membership, are not calibrated; mostly empty.
+        accusations: how many flags of each threshold are right and wrong; empty if the members are not known.
+        listed: records that can be flagged with at most `DISCOVERY_LEVEL` of them wrong; None without simulated
             targets.
         fewer: its strength with half of the references; None if that was not tried.
         picked: the attack that `best` picked; empty for all others.
@@ -312,7 +308,7 @@ def attack_figures(name: str, outcome: AttackOutcome, members: BoolArray | None)
         histogram=histogram_of(outcome.scores, members, posterior=outcome.attack.posterior),
         queries_per_record=None if queries is None else queries.per_record,
         queries=None if queries is None else queries.total(len(outcome.scores)),
-        metrics=None if outcome.metrics is None else _measured(outcome, outcome.metrics, members),
+        metrics=None if outcome.metrics is None or members is None else _measured(outcome, outcome.metrics, members),
         seconds=outcome.seconds,
         knows_truth=outcome.attack.knows_truth,
         simulated=outcome.simulated,
@@ -329,21 +325,18 @@ def attack_figures(name: str, outcome: AttackOutcome, members: BoolArray | None)
     )
 
 
-def _measured(outcome: AttackOutcome, metrics: Metrics, members: BoolArray | None) -> Measured:
+def _measured(outcome: AttackOutcome, metrics: Metrics, members: BoolArray) -> Measured:
     level = metrics.confidence
     return Measured(
-        auc=metrics.auc,
-        auc_interval=metrics.auc_interval,
-        balanced_accuracy=metrics.balanced_accuracy,
-        balanced_accuracy_interval=metrics.balanced_accuracy_interval,
+        figures={
+            name: found
+            for name, one in FIGURES.items()
+            if one.measure is not None and math.isfinite((found := one.measure(outcome, members)).value)
+        },
         confidence=level,
         rates=tuple(rate_figure(rate) for rate in metrics.rates),
         curve=curve_of(metrics.curve, confidence=level),
-        calibration=(
-            reliability_of(outcome.scores, members, confidence=level)
-            if outcome.believed and members is not None
-            else None
-        ),
+        calibration=(reliability_of(outcome.scores, members, confidence=level) if outcome.believed else None),
     )
 
 
@@ -385,3 +378,97 @@ def _parameters(attack: Any) -> dict[str, Any]:
             value = f"{np.size(value)} numbers"
         plain[field.name] = value if isinstance(value, str) else np.asarray(value).tolist()
     return plain
+
+
+def _rate(attack: AttackFigures, wanted: float) -> Estimate | None:
+    found = None if attack.metrics is None else attack.metrics.rate_at(wanted)
+    return None if found is None else Estimate(found.tpr, found.tpr_interval, None if found.reached else found.fpr)
+
+
+def _first(attack: AttackFigures, figure: Literal["fpr", "tpr"]) -> Estimate | None:
+    """Of the first rate that can be reached, where ties leave a wanted one out of reach."""
+    rates = attack.metrics.rates if attack.metrics is not None else ()
+    return next((Estimate(getattr(one, figure)) for one in rates if not one.reached), None)
+
+
+def _estimated(attack: AttackFigures, wanted: float) -> Estimate | None:
+    """Of all records, from a sample of them."""
+    rates = attack.whole.rates if attack.whole is not None else ()
+    return next((Estimate(one.tpr, one.interval) for one in rates if one.wanted == wanted), None)
+
+
+def _at_threshold(name: str, of: Literal["thresholds", "accusations"]) -> Callable[..., Estimate | None]:
+    def read(attack: AttackFigures, wanted: float) -> Estimate | None:
+        found: Sequence[Any] = getattr(attack, of)
+        return next((Estimate(getattr(one, name)) for one in found if one.wanted == wanted), None)
+
+    return read
+
+
+def _plain(name: str) -> Callable[..., Estimate | None]:
+    def read(attack: AttackFigures, _: float) -> Estimate | None:
+        value = getattr(attack, name)
+        return None if value is None else Estimate(value)
+
+    return read
+
+
+def _auc(outcome: AttackOutcome, _: BoolArray) -> Estimate:
+    metrics = cast("Metrics", outcome.metrics)
+    return Estimate(metrics.auc, metrics.auc_interval)
+
+
+def _balanced_accuracy(outcome: AttackOutcome, _: BoolArray) -> Estimate:
+    metrics = cast("Metrics", outcome.metrics)
+    return Estimate(metrics.balanced_accuracy, metrics.balanced_accuracy_interval)
+
+
+for _figure in (
+    Figure(name="auc", words="AUC", measure=_auc),
+    Figure(
+        name="balanced_accuracy",
+        words="balanced accuracy",
+        unit="%",
+        form=".1f",
+        shown=("table", "html"),
+        measure=_balanced_accuracy,
+    ),
+    Figure(
+        name="auc_whole",
+        words="AUC",
+        shown=("table", "sample"),
+        read=lambda attack, _: None if attack.whole is None else Estimate(attack.whole.auc, attack.whole.auc_interval),
+    ),
+    Figure(name="tpr@{}", words="TPR at {} FPR", unit="%", form=".1f", read=_rate),
+    Figure(
+        name="tpr@{}_whole", words="TPR at {} FPR", unit="%", form=".1f", shown=("table", "sample"), read=_estimated
+    ),
+    Figure(name="first_fpr", shown=("table",), read=lambda attack, _: _first(attack, "fpr")),
+    Figure(name="tpr@first_fpr", shown=("table",), read=lambda attack, _: _first(attack, "tpr")),
+    Figure(
+        name="threshold@{}", low=-math.inf, high=math.inf, shown=("table",), read=_at_threshold("value", "thresholds")
+    ),
+    Figure(
+        name="flagged@{}",
+        words="flagged at {} FPR",
+        form=",.0f",
+        high=math.inf,
+        shown=("table", "terminal"),
+        read=_at_threshold("called", "thresholds"),
+    ),
+    Figure(name="advantage@{}", low=-1.0, shown=("table",), read=_at_threshold("advantage", "accusations")),
+    Figure(name=f"flagged@fdr{DISCOVERY_LEVEL:g}", high=math.inf, shown=("table",), read=_plain("listed")),
+    Figure(name="seconds", words="seconds", form=".2f", high=math.inf, shown=("table", "html"), read=_plain("seconds")),
+    Figure(
+        name="queries_per_record",
+        words="queries per record",
+        form=".6g",
+        high=math.inf,
+        shown=("html",),
+        read=_plain("queries_per_record"),
+    ),
+    Figure(
+        name="queries", words="queries in total", form=",.0f", high=math.inf, shown=("html",), read=_plain("queries")
+    ),
+):
+    register_figure(_figure)

@@ -9,13 +9,12 @@ import base64
 import functools
 import hashlib
 import importlib.resources
-from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import jinja2
 from markupsafe import Markup
 
-from glasshouse.report.comparison import RESAMPLED, Comparison, compare_sentences, first_runs
+from glasshouse.report.comparison import RESAMPLED, Comparison, compare_sentences
 from glasshouse.report.decision.first_page import FirstPage, first_page
 from glasshouse.report.decision.verdict import (
     groups_sentence,
@@ -24,7 +23,7 @@ from glasshouse.report.decision.verdict import (
     precision_sentence,
     whole_sentence,
 )
-from glasshouse.report.figures import AttackFigures
+from glasshouse.report.figures import FIGURES, AttackFigures, Column, columns_at
 from glasshouse.report.format import percent, points, rate, signed, whole
 from glasshouse.report.pictures.neighbourhood import neighbourhood_picture
 from glasshouse.report.pictures.people import exposure_picture, groups_picture
@@ -34,6 +33,14 @@ from glasshouse.report.pictures.scores import histogram_picture, precision_pictu
 from glasshouse.report.policy import Policy
 from glasshouse.report.summary import Summary
 
+
+def _cell(value: object) -> str:
+    """A value of a record as text."""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
 _TEMPLATES = jinja2.Environment(
     loader=jinja2.PackageLoader("glasshouse", "report/templates"),
     autoescape=True,  # ids, labels and file names come from outside; none may become markup
@@ -41,7 +48,14 @@ _TEMPLATES = jinja2.Environment(
     trim_blocks=True,
     lstrip_blocks=True,
 )
-_TEMPLATES.filters |= {"percent": percent, "points": points, "rate": rate, "signed": signed, "whole": whole}
+_TEMPLATES.filters |= {
+    "percent": percent,
+    "points": points,
+    "rate": rate,
+    "signed": signed,
+    "whole": whole,
+    "cell": _cell,
+}
 
 
 def render_page(template: str, *, title: str, **values: Any) -> str:
@@ -72,7 +86,7 @@ def _file(name: str) -> str:
 
 
 GLOSSARY: tuple[tuple[str, str], ...] = (
-    ("Member", "A record that the model was trained on. All others are outsiders, or non-members."),
+    ("Member, non-member", "A record that the model was trained on; a record that it was not trained on."),
     (
         "Membership attack",
         "A way to guess, from the model's answers about a record, whether the model was trained on it.",
@@ -80,29 +94,29 @@ GLOSSARY: tuple[tuple[str, str], ...] = (
     (
         "Shadow model",
         "A model that the attacker trains like the audited one, on data of the same kind, to learn how answers about "
-        "members differ from answers about outsiders.",
+        "members differ from answers about non-members.",
     ),
     (
         "Simulated target",
-        "A shadow model in the part of the audited model. Attacks are chosen and set up on these, never on the "
-        "audited model, so that the figures are not lucky.",
+        "A shadow model in the role of the audited model. Attacks are chosen and tuned on these, never on the audited "
+        "model, so the choice does not make the figures too high.",
     ),
     (
         "Online, offline",
         "Online: some shadow models were trained on the record in question and some were not. Offline: none was, so "
-        "the attacker need not know the record beforehand.",
+        "the attacker need not know the record in advance.",
     ),
-    ("TPR, true-positive rate", "The share of members that the attack finds."),
-    ("FPR, false-positive rate", "The share of outsiders that it wrongly takes for members."),
+    ("TPR, true-positive rate", "The share of members that the attack flags."),
+    ("FPR, false-positive rate", "The share of non-members that it flags, wrongly."),
     (
         "TPR at 1 % FPR",
-        "How many members are found if only one outsider in a hundred may be accused. Chance finds about as many "
-        "members as it accuses outsiders.",
+        "The share of members that are identified if only one non-member in a hundred may be flagged. Guessing flags "
+        "the same share of members and of non-members.",
     ),
     (
         "ROC, AUC",
-        "The ROC curve shows the TPR for every FPR. The AUC is the area under it: how often the attack gives the "
-        "higher score to the member, if it is shown one member and one outsider. A coin has 0.5.",
+        "The ROC curve shows the TPR for every FPR. The AUC is the area under it: how often the attack gives "
+        "the higher score to the member of a pair of a member and a non-member. Random guessing gives 0.5.",
     ),
     (
         "Interval",
@@ -110,52 +124,39 @@ GLOSSARY: tuple[tuple[str, str], ...] = (
     ),
     (
         "p",
-        "How often figures at least as high would appear by luck alone. At 0.05 or below we say that a leak is shown.",
+        "How often chance alone would produce figures at least as high. At 0.05 or below, a leak is shown.",
     ),
-    ("Threshold, flagged", "The score from which on a record is called a member."),
-    ("FDR, false-discovery rate", "Of those on a list of called members, the share that are not members."),
+    ("Threshold, flagged", "A record is flagged as a member if its score is at least the threshold."),
+    ("Identified", "A member that is flagged."),
+    ("FDR, false-discovery rate", "The share of flagged records that are not members."),
     (
         "Differential privacy, ε, δ",
-        "A guarantee of the training: nobody's presence changes what anybody can find out by more than a factor that "
-        "grows with ε (epsilon), except with a probability of δ (delta). Smaller is safer. An audit can only show that "
-        "ε is at least some value. If it shows no such value, that is not a guarantee.",
+        "A guarantee of the training: whether one record takes part changes what anyone can learn by at most a factor "
+        "that grows with ε (epsilon), except with a probability of δ (delta). Smaller is safer. An audit can only show "
+        "that ε is at least some value. If it shows no such value, that is not a guarantee.",
     ),
     ("DP-SGD", "Training with differential privacy: each record's influence is limited, and noise is added."),
     ("μ, Gaussian privacy", "Another measure of the same kind as ε, for training that adds Gaussian noise."),
     (
         "Posterior, calibration, ECE",
-        "A posterior is a score that is meant as a probability of membership. It is calibrated if, of the records with "
-        "70 %, about 70 % are members. ECE, the expected calibration error, is the mean distance from that.",
+        "A posterior is a score that is meant as a probability of membership. It is calibrated if about 70 % of the "
+        "records with a score of 70 % are members. ECE, the expected calibration error, is the mean deviation.",
     ),
-    ("Balanced accuracy", "The mean of the shares of members and of outsiders that are recognised. A coin has 50 %."),
+    (
+        "Balanced accuracy",
+        "The mean of the shares of members and non-members that are recognised. Guessing gives 50 %.",
+    ),
     ("Advantage", "TPR minus FPR."),
-    ("Steady", "The share of smaller sets of shadow models with which the record is still flagged."),
+    ("Stability", "The share of smaller sets of shadow models with which the record is still flagged."),
 )
 
 
-class _Column(NamedTuple):
-    name: str
-    title: str
-    number: bool
-
-
-class _Cell(NamedTuple):
-    text: str
-    number: float | None
-
-
-class _Row(NamedTuple):
-    label: str | None
-    cells: list[_Cell]
-    drawing: Markup | None
-
-
 def render_html(summary: Summary, *, policy: Policy | None = None) -> str:
-    """A summary as an HTML page: the first part for the one who decides, the rest for the expert.
+    """A summary as an HTML page: the first part for the decision-maker, the rest for the expert.
 
     Args:
         summary: the numbers.
-        policy: of the owner, which gives the rating; Glasshouse's usual one by default.
+        policy: of the user, which gives the rating; Glasshouse's usual one by default.
 
     Example:
         >>> from glasshouse import Evidence, audit_evidence
@@ -168,8 +169,7 @@ def render_html(summary: Summary, *, policy: Policy | None = None) -> str:
     best = summary.attack(summary.strongest)
     leak = summary.headline is None or summary.headline.leak is True
     curves = {attack.name: attack.metrics.curve for attack in summary.attacks if attack.metrics is not None}
-    columns = _columns(summary)
-    rows = _rows(summary, columns)
+    records = list(summary.top_records.rows())
     first = first_page(summary, policy)
     return render_page(
         "report.html.j2",
@@ -178,10 +178,12 @@ def render_html(summary: Summary, *, policy: Policy | None = None) -> str:
         first=first,
         glossary=GLOSSARY,
         crowd_in=exposure_picture(first.exposure, name="in"),
-        crowd_out=exposure_picture(first.exposure, name="out", outsiders=True),
+        crowd_out=exposure_picture(first.exposure, name="out", members=False),
         **_first_groups(first, best),
         context=summary.context,
         best=best,
+        figures=columns_at("html", summary.attacks, summary.fprs),
+        sample_figures=columns_at("sample", summary.attacks, summary.fprs),
         thresholds=[(attack, threshold) for attack in summary.attacks for threshold in attack.thresholds],
         roc=roc_picture(curves) if curves else None,
         histograms=[
@@ -198,7 +200,7 @@ def render_html(summary: Summary, *, policy: Policy | None = None) -> str:
             for attack in summary.attacks
             if attack.metrics is not None and attack.metrics.calibration is not None
         ],
-        accused=[(attack, one) for attack in summary.attacks for one in attack.accusations],
+        flagged=[(attack, one) for attack in summary.attacks for one in attack.accusations],
         groups=(
             groups_picture(summary.groups, overall=best.metrics.auc)
             if best.metrics is not None and any(one.auc is not None for one in summary.groups)
@@ -215,26 +217,28 @@ def render_html(summary: Summary, *, policy: Policy | None = None) -> str:
         power_text=power_sentences(summary.power) if summary.power is not None else (),
         epsilon=epsilon_picture(summary.privacy) if summary.privacy and not summary.privacy.withheld else None,
         fdp=_fdp(summary),
-        columns=columns,
-        rows=rows,
-        classes=sorted({row.label for row in rows if row.label is not None}),
+        columns=_columns(summary),
+        records=records,
+        drawings=[neighbourhood_picture(around) for around in summary.neighbourhoods],
+        classes=sorted({str(row["label"]) for row in records if "label" in row}),
     )
 
 
 def _first_groups(first: FirstPage, best: AttackFigures) -> dict[str, Markup | str | None]:
-    """The groups of the first page: the share that is singled out, or who is right about pairs without a threshold."""
+    """The groups of the first page: the share that is identified, or the AUC where there is no threshold."""
     if any(one.tpr is not None for one in first.groups):
         overall = best.accusations[0].tpr if best.accusations else None
-        drawn = groups_picture(first.groups, overall=overall, figure="tpr", name="of 1 000 members, singled out")
+        drawn = groups_picture(first.groups, overall=overall, figure="tpr", name="members identified per 1 000")
         caption = (
-            f"Of 1 000 members of each group, so many are singled out at the own threshold of {best.title}; how many "
-            f"outsiders it accuses there is in the expert's part."
+            f"Members identified per 1 000, at {best.title}'s own threshold; its false positives are in the "
+            "expert section."
         )
         return {"crowd_groups": drawn, "groups_caption": caption}
     if any(one.auc is not None for one in first.groups) and best.metrics is not None:
-        drawn = groups_picture(first.groups, overall=best.metrics.auc, name="right about pairs (0.5 is a coin)")
+        drawn = groups_picture(first.groups, overall=best.metrics.auc, name="share of pairs told apart (guessing: 0.5)")
         caption = (
-            "How often the attacker is right about a pair of a member and an outsider of the group; a coin has 0.5."
+            "How often the attacker can tell which of a member and a non-member of the group is the member; guessing "
+            "is right in 0.5."
         )
         return {"crowd_groups": drawn, "groups_caption": caption}
     return {"crowd_groups": None, "groups_caption": ""}
@@ -249,40 +253,21 @@ def _fdp(summary: Summary) -> Markup | None:
     return None if measured is None else fdp_picture(privacy, privacy.guessed.attack, measured.curve)
 
 
-def _columns(summary: Summary) -> list[_Column]:
-    """Columns for the record itself, for the strongest attack's score of it, and for its rank in every attack."""
+def _columns(summary: Summary) -> dict[str, tuple[str, bool]]:
+    """Heading, and whether it is a number: of the record, the strongest attack, and its rank in every attack."""
+    best = summary.strongest
     names = {
         "id": ("id", False),
         "label": ("class", False),
         "member": ("member", False),
         "degree": ("degree", True),
-        f"{summary.strongest}_score": (f"{summary.strongest} score", True),
-        f"{summary.strongest}_decision": ("flagged", False),
-        f"{summary.strongest}_fdr": ("FDR", True),
-        f"{summary.strongest}_steady": ("steady", True),
+        f"{best}_score": (f"{best} score", True),
+        f"{best}_decision": ("flagged", False),
+        f"{best}_fdr": ("FDR", True),
+        f"{best}_stability": ("stability", True),
         **{f"{attack.name}_rank": (f"{attack.name} rank", True) for attack in summary.attacks},
     }
-    return [_Column(name, *how) for name, how in names.items() if name in summary.top_records]
-
-
-def _rows(summary: Summary, columns: Sequence[_Column]) -> list[_Row]:
-    drawings = [neighbourhood_picture(around) for around in summary.neighbourhoods]
-    return [
-        _Row(
-            label=str(row["label"]) if "label" in row else None,
-            cells=[_cell(row[column.name], column) for column in columns],
-            drawing=drawings[place] if place < len(drawings) else None,
-        )
-        for place, row in enumerate(summary.top_records.rows())
-    ]
-
-
-def _cell(value: Any, column: _Column) -> _Cell:
-    if isinstance(value, bool):
-        return _Cell("yes" if value else "no", None)
-    if column.number and isinstance(value, int | float):
-        return _Cell(f"{value:.4g}" if isinstance(value, float) else str(value), value)
-    return _Cell(str(value), None)
+    return {name: names[name] for name in names if name in summary.top_records}
 
 
 def render_comparison(comparison: Comparison, *, title: str = "Comparison of audits") -> str:
@@ -312,8 +297,10 @@ def render_comparison(comparison: Comparison, *, title: str = "Comparison of aud
         title=title,
         comparison=comparison,
         sentences=compare_sentences(comparison),
-        first=[(run, exposure_picture(run.exposure, name=f"run{run.number}")) for run in first_runs(comparison)],
+        first=[(run, exposure_picture(run.exposure, name=f"run{run.number}")) for run in comparison.runs],
         glossary=GLOSSARY,
+        tpr_column=Column(FIGURES["tpr@{}"], comparison.choice.fpr),
+        auc_column=Column(FIGURES["auc"], comparison.choice.fpr),
         resampled=RESAMPLED,
         tradeoff=tradeoff_picture(points, fpr=comparison.choice.fpr) if points else None,
         roc=roc_picture(curves),

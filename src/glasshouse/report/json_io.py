@@ -9,6 +9,7 @@ import dataclasses
 import functools
 import json
 import math
+import re
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Any
@@ -21,21 +22,40 @@ from glasshouse.evaluation.leakage import Power
 from glasshouse.evaluation.quick_estimate import Foreseen
 from glasshouse.report.context import Context
 from glasshouse.report.decision.verdict import HeadlineFigures
-from glasshouse.report.figures import AttackFigures, Curve, Histogram, Reliability
+from glasshouse.report.figures import FIGURES, AttackFigures
 from glasshouse.report.pictures.neighbourhood import Neighbourhood
+from glasshouse.report.pictures.roc import Curve
+from glasshouse.report.pictures.scores import Histogram, Reliability
 from glasshouse.report.summary import Summary
 
 FORMAT = 5
+_KINDS: dict[str, Any] = {  # of the entries that are read as they are written
+    "verdict": str,
+    "strongest": str,
+    "fprs": tuple[float, ...],
+    "members": int | None,
+    "records": int,
+    "privacy": PrivacyVerdict | None,
+    "notes": tuple[str, ...],
+    "headline": HeadlineFigures | None,
+    "neighbourhoods": tuple[Neighbourhood, ...],
+    "left_out": dict[str, str],
+    "drawn": Drawn | None,
+    "groups": tuple[GroupLeak, ...],
+    "power": Power | None,
+    "estimate": Foreseen | None,
+    "unlike": bool,
+}
 
 
 def metrics_json(summary: Summary) -> dict[str, Any]:
     """Every figure; the same run gives the same text, so it holds no measured times."""
-    context = summary.context
+    context, drawn = summary.context, summary.drawn
     return {
         "format": FORMAT,
         "verdict": summary.verdict,
         "strongest": summary.strongest,
-        "headline": None if summary.headline is None else _dumped(HeadlineFigures, summary.headline),
+        "headline": _dumped(_KINDS["headline"], summary.headline),
         "warnings": list(context.warnings),
         "notes": list(summary.notes),
         "records": summary.records,
@@ -49,13 +69,13 @@ def metrics_json(summary: Summary) -> dict[str, Any]:
         "attacks": {attack.name: _attack_json(attack) for attack in summary.attacks},
         "left_out": dict(summary.left_out),
         "privacy": _privacy_json(summary.privacy),
-        "drawn": _drawn_json(summary.drawn),
+        "drawn": drawn and {**_dumped(Drawn, drawn), "found": drawn.found, "sentence": drawn.sentence()},
         "top_records": [{name: _finite(value) for name, value in row.items()} for row in summary.top_records.rows()],
-        "neighbourhoods": _dumped(tuple[Neighbourhood, ...], summary.neighbourhoods),
-        "groups": _dumped(tuple[GroupLeak, ...], summary.groups),
-        "power": None if summary.power is None else _dumped(Power, summary.power),
+        "neighbourhoods": _dumped(_KINDS["neighbourhoods"], summary.neighbourhoods),
+        "groups": _dumped(_KINDS["groups"], summary.groups),
+        "power": _dumped(_KINDS["power"], summary.power),
         "unlike": summary.unlike,
-        "estimate": None if summary.foreseen is None else _dumped(Foreseen, summary.foreseen),
+        "estimate": _dumped(_KINDS["estimate"], summary.foreseen),
     }
 
 
@@ -85,39 +105,26 @@ def summary_from(metrics: Mapping[str, Any], run: Mapping[str, Any]) -> Summary:
         KeyError: 'attacks'
     """
     seconds = run.get("seconds", {})
-    attacks = tuple(
-        _adapter(AttackFigures).validate_python(_flat(name, figures) | {"seconds": seconds[name]})
-        for name, figures in metrics["attacks"].items()
-    )
+    attacks = tuple(_attack_from(name, plain, seconds[name]) for name, plain in metrics["attacks"].items())
     told = {name: metrics[name] for name in ("shadows", "mode", "seed", "fingerprint", "warnings")}
     told |= dict(metrics["target"])
     told |= {name: run[name] for name in ("title", "about", "settings", "versions", "shadow_seconds")}
     told |= {name: run[name] for name in ("author", "redacted") if name in run}  # runs of before have neither
+    plain = {"estimate": None, "unlike": False, **metrics}  # runs of before have neither
+    plain["privacy"] = plain["privacy"] and _privacy_from(plain["privacy"])
+    read = {name: _adapter(kind).validate_python(plain[name]) for name, kind in _KINDS.items()}
     rows = list(metrics["top_records"])
     if not attacks or metrics["strongest"] not in metrics["attacks"]:
         raise ValueError("it does not name a strongest attack")
     return Summary(
         context=_adapter(Context).validate_python(told),
-        verdict=str(metrics["verdict"]),
         attacks=attacks,
-        strongest=metrics["strongest"],
-        fprs=_adapter(tuple[float, ...]).validate_python(metrics["fprs"]),
-        members=None if metrics["members"] is None else int(metrics["members"]),
-        records=int(metrics["records"]),
-        privacy=None
-        if metrics["privacy"] is None
-        else _adapter(PrivacyVerdict).validate_python(_privacy_from(metrics["privacy"])),
-        notes=_adapter(tuple[str, ...]).validate_python(metrics["notes"]),
-        top_records=Table({name: [row[name] for row in rows] for name in (rows[0] if rows else ())}),
-        headline=_adapter(HeadlineFigures | None).validate_python(metrics["headline"]),
-        neighbourhoods=_adapter(tuple[Neighbourhood, ...]).validate_python(metrics["neighbourhoods"]),
-        left_out=_adapter(dict[str, str]).validate_python(metrics["left_out"]),
-        drawn=None if metrics["drawn"] is None else _adapter(Drawn).validate_python(metrics["drawn"]),
-        groups=_adapter(tuple[GroupLeak, ...]).validate_python(metrics["groups"]),
-        power=None if metrics["power"] is None else _adapter(Power).validate_python(metrics["power"]),
-        foreseen=_adapter(Foreseen | None).validate_python(metrics.get("estimate")),  # runs of before have none
-        unlike=_adapter(bool).validate_python(metrics.get("unlike", False)),
+        top_records=Table(
+            {_STEADY.sub("_stability", name): [row[name] for row in rows] for name in (rows[0] if rows else ())}
+        ),
+        foreseen=read.pop("estimate"),
         written=moment(run.get("written")),
+        **read,
     )
 
 
@@ -147,15 +154,29 @@ def _target_json(context: Context) -> dict[str, Any]:
 def _attack_json(attack: AttackFigures) -> dict[str, Any]:
     """One attack; measured figures and parameters are on one level, as a reader of the file expects."""
     plain: dict[str, Any] = _dumped(AttackFigures, attack)
-    measured = plain.pop("metrics")
+    measured: dict[str, Any] | None = plain.pop("metrics")
     del plain["name"], plain["seconds"]
     if attack.whole is None:
         del plain["whole"]
-    return plain | (measured or {})
+    if measured is None:
+        return plain
+    for figure, (value, interval, _) in measured.pop("figures").items():
+        plain |= {figure: value, f"{figure}_interval": interval}
+    return plain | measured
 
 
-def _flat(name: str, figures: Mapping[str, Any]) -> dict[str, Any]:
-    return {**figures, "name": name, "metrics": figures if "auc" in figures else None}
+def _attack_from(name: str, plain: Mapping[str, Any], seconds: float) -> AttackFigures:
+    """One attack again; a run of an earlier version may lack a figure that is described today."""
+    figures = {
+        figure: (plain[figure], plain[f"{figure}_interval"])
+        for figure, described in FIGURES.items()
+        if described.measure is not None and figure in plain
+    }
+    metrics = {**plain, "figures": figures} if "auc" in figures else None
+    found: AttackFigures = _adapter(AttackFigures).validate_python(
+        {**plain, "name": name, "metrics": metrics, "seconds": seconds}
+    )
+    return found
 
 
 def _privacy_json(verdict: PrivacyVerdict | None) -> dict[str, Any] | None:
@@ -165,10 +186,6 @@ def _privacy_json(verdict: PrivacyVerdict | None) -> dict[str, Any] | None:
     bound = plain.pop("epsilon")
     found = {"epsilon_lower_bound": None if verdict.withheld else bound, **plain, "sentence": verdict.sentence()}
     return found | {"gaussian_sentence": verdict.gaussian_sentence()}
-
-
-def _drawn_json(drawn: Drawn | None) -> dict[str, Any] | None:
-    return None if drawn is None else {**_dumped(Drawn, drawn), "found": drawn.found, "sentence": drawn.sentence()}
 
 
 def _privacy_from(plain: Mapping[str, Any]) -> dict[str, Any]:
@@ -191,13 +208,14 @@ def _finite(value: Any) -> Any:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-_SHARES = frozenset(
+_SHARES = frozenset(  # besides the figures that are described in `FIGURES`, each with its own range
     {
-        *("auc", "tpr", "fpr", "fprs", "wanted", "chance", "expected_fpr", "false_alarms", "prior", "p_value"),
-        *("low", "high", "said", "found", "confidence", "level", "delta", "balanced_accuracy", "train_accuracy"),
-        *("test_accuracy", "finer_auc", "finer_rate", "auc_held", "tpr_held"),
+        *("tpr", "fpr", "fprs", "wanted", "chance", "expected_fpr", "false_alarms", "prior", "p_value", "low", "high"),
+        *("said", "found", "confidence", "level", "delta", "train_accuracy", "test_accuracy", "finer_auc"),
+        *("finer_rate", "auc_held", "tpr_held"),
     }
 )
+_STEADY = re.compile("_steady$")  # what runs of earlier versions call the stability of a record
 _MOST = 10**15  # of a count; larger ones are not exact as numbers on a page
 _AS_THEY_ARE = frozenset({"parameters", "settings"})  # what a user chose
 
@@ -258,8 +276,14 @@ def _faults(value: Any, name: str) -> Iterator[str]:
 def _number_faults(value: float, name: str) -> Iterator[str]:
     if isinstance(value, float) and not math.isfinite(value):
         yield f"{name} is not a number."
-    elif name in _SHARES and not 0 <= value <= 1:
-        yield f"{name} is {shortened(value)}, which is not between 0 and 1."
+        return
+    described = FIGURES.get(name)
+    low, high = (
+        (0.0, 1.0) if name in _SHARES else (described.low, described.high) if described else (-math.inf, math.inf)
+    )
+    if not low <= value <= high:
+        where = f"below {low:g}" if high == math.inf else f"not between {low:g} and {high:g}"
+        yield f"{name} is {shortened(value)}, which is {where}."
     elif isinstance(value, int) and name not in ("seed", "top_records") and not 0 <= value <= _MOST:
         yield f"{name} is {shortened(value)}, which is not a count."
 

@@ -1,4 +1,4 @@
-"""A risk policy: limits that a run must keep before a model is released, and a run judged by them.
+"""A risk policy: limits that a run must not exceed before a model is released, and a run judged by them.
 
 Where its owner gave none, the usual policy rates a run; the policy is kept in ``run.json``. A verdict can be written as
 JUnit XML, which build servers show as tests.
@@ -7,6 +7,7 @@ JUnit XML, which build servers show as tests.
 from __future__ import annotations
 
 import dataclasses
+import math
 import xml.etree.ElementTree as ET
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -17,15 +18,14 @@ from typing import Any, Literal
 from glasshouse.core.errors import InputError
 from glasshouse.evaluation import Interval
 from glasshouse.report.decision.verdict import attackers
-from glasshouse.report.figures import AttackFigures
-from glasshouse.report.format import of_thousand, percent, rate
+from glasshouse.report.figures import FIGURES, AttackFigures, Estimate, Figure
+from glasshouse.report.format import percent, rate, whole
 from glasshouse.report.run_folder import read_manifest
 from glasshouse.report.summary import Summary
 
 End = Literal["upper", "estimate", "lower"]
-Figure = Literal["tpr", "auc", "epsilon"]
 
-HEADLINE = "headline"  # the attack of the verdict: the strongest one on simulated targets
+HEADLINE = "headline"  # in policies: the verdict attack, the strongest one on simulated targets
 EVERY = "every"
 
 
@@ -34,20 +34,20 @@ class Limit:
     """The most that a figure may be.
 
     Args:
-        figure: ``"tpr"``, the share of members that are found; ``"auc"``; or ``"epsilon"``, the ε that the attacks
-            show, which is a lower bound.
+        figure: ``"tpr"``, the share of members that are identified; ``"auc"``, or another figure that
+            `glasshouse.report.figures.FIGURES` shows to the gate; or ``"epsilon"``, the lower bound on ε.
         most: the largest value that passes.
         at_fpr: the false-positive rate of a ``"tpr"``; a run measures a few of them.
-        attack: ``"headline"``, the attack of the verdict; ``"every"`` attack; or the name of one.
+        attack: ``"headline"``, the verdict attack; ``"every"`` attack; or the name of one.
         group: a column of groups, such as ``"class"``: the limit is then on each of its groups.
         end: which end of the interval is compared with the limit; by default the policy's own.
 
     Example:
         >>> Limit(figure="tpr", most=0.05, at_fpr=0.01).words
-        'TPR at 1 % FPR of the headline attack at most 5 %'
+        'TPR at 1 % FPR of the verdict attack at most 5 %'
     """
 
-    figure: Figure
+    figure: str
     most: float
     at_fpr: float | None = None
     attack: str = HEADLINE
@@ -55,6 +55,9 @@ class Limit:
     end: End | None = None
 
     def __post_init__(self) -> None:
+        known = ["epsilon", *(name.removesuffix("@{}") for name, one in FIGURES.items() if "gate" in one.shown)]
+        if self.figure not in known:
+            raise InputError(f'figure: "{self.figure}" has no limit; use one of {", ".join(sorted(known))}.')
         if self.figure == "tpr" and self.group is None and self.at_fpr is None:
             raise InputError("at_fpr: is missing; a TPR needs its false-positive rate, such as at_fpr: 0.01.")
         if self.at_fpr is not None and (self.figure != "tpr" or self.group is not None):
@@ -63,44 +66,67 @@ class Limit:
             )
         if self.figure == "epsilon" and (self.group is not None or self.attack != HEADLINE or self.end is not None):
             raise InputError("epsilon: is one bound of the whole run; it has no group, no attack and no end.")
-        if self.group is not None and self.attack != HEADLINE:
-            raise InputError("group: groups are measured for the headline attack alone; leave attack out.")
-        if not self.most >= 0:
+        if self.group is not None and (self.attack != HEADLINE or self.figure not in ("tpr", "auc")):
+            raise InputError("group: groups have a tpr and an auc of the verdict attack alone; leave attack out.")
+        if not self.most >= (0.0 if self.described is None else self.described.low):
             raise InputError(f"most: {self.most} is not a limit; use a number that is not negative.")
-        if self.figure != "epsilon" and self.most > 1:
-            raise InputError(f"most: {self.most:g} is above 1, so every model keeps it; write 5 % as 0.05.")
+        if self.described is not None and self.most > self.described.high:
+            raise InputError(
+                f"most: {self.most:g} is above {self.described.high:g}, so no model exceeds it; write 5 % as 0.05."
+            )
+
+    @property
+    def described(self) -> Figure | None:
+        """The description of the figure; None for ε, which is a bound and has no interval."""
+        return FIGURES.get(self.figure, FIGURES["tpr@{}"] if self.figure == "tpr" else None)
+
+    @property
+    def value(self) -> str:
+        """The largest value that passes, as text."""
+        share = self.described is not None and self.described.unit == "%"
+        return rate(self.most) if share else f"{self.most:g}"
 
     @property
     def words(self) -> str:
         """The limit as a part of a sentence."""
-        if self.figure == "epsilon":
-            return f"ε that the attacks show at most {self.most:g}"
-        most = f"{self.most:g}" if self.figure == "auc" else rate(self.most)
+        if self.described is None:
+            return f"lower bound on ε at most {self.value}"
         if self.group is not None:
-            return f"{self.figure.upper()} of every group of {self.group} at most {most}"
-        at = "" if self.at_fpr is None else f" at {rate(self.at_fpr)} FPR"
-        who = {HEADLINE: "the headline attack", EVERY: "every attack"}.get(self.attack, self.attack)
-        return f"{self.figure.upper()}{at} of {who} at most {most}"
+            return f"{self.figure.upper()} of every group of {self.group} at most {self.value}"
+        name = self.figure.upper() if self.at_fpr is None else self.described.title(self.at_fpr)
+        who = {HEADLINE: "the verdict attack", EVERY: "every attack"}.get(self.attack, self.attack)
+        return f"{name if self.figure == 'tpr' else self.described.words} of {who} at most {self.value}"
 
     @property
-    def plain(self) -> str:
-        """The limit in counts, for a reader who knows no abbreviation.
+    def subject(self) -> str:
+        """What is limited, for a reader who knows no abbreviation."""
+        where = "" if self.group is None else f" in every group of {self.group}"
+        if self.figure == "auc":
+            return f"pairs of a member and a non-member told apart{where}, at most {100 * self.most:g} of 100"
+        if self.figure == "tpr":
+            price = "" if self.at_fpr is None else f" at {rate(self.at_fpr)} false positives"
+            return f"members identified{where}{price}, at most {1000 * self.most:g} of {whole(1000)}"
+        return f"privacy loss that the attacks prove, at most {self.value}" if self.described is None else self.words
+
+    def plain(self, who: str, value: float, interval: Interval) -> str:
+        """What was measured beside the limit, for a reader who knows no abbreviation.
 
         Example:
-            >>> Limit(figure="tpr", most=0.05, at_fpr=0.01).plain.replace(chr(160), " ")
-            'at most 50 of 1 000 members may be singled out where 10 of 1 000 outsiders are accused'
-            >>> Limit(figure="auc", most=0.6).plain
-            'the attacker may be right about at most 60 of 100 pairs of a member and an outsider'
+            >>> limit = Limit(figure="tpr", most=0.05, at_fpr=0.01)
+            >>> limit.plain("stacked", 0.712, Interval(0.64, 0.76)).replace(chr(160), " ")
+            'stacked identifies 712 of 1 000 members at 1 % false positives (interval 640 to 760; limit 50)'
+            >>> Limit(figure="auc", most=0.6).plain("loss", 0.7, Interval(0.6, 0.8))
+            'loss is right about 70 of 100 pairs of a member and a non-member (interval 60 to 80; limit 60)'
         """
-        if self.figure == "epsilon":
-            return f"the privacy loss that the attacks prove may be at most {self.most:g}"
-        where = "" if self.group is None else f"in every group of {self.group} "
-        who = {HEADLINE: "", EVERY: " by every attack"}.get(self.attack, f" by {self.attack}")
+        if self.figure not in ("tpr", "auc"):
+            return f"{self.words}: {who} has {value:.3g} (interval {interval.low:.3g} to {interval.high:.3g})"
+        many = 1000 if self.figure == "tpr" else 100
+        at, low, high = (f"{many * one:.0f}" for one in (value, *interval))
+        shown = f"(interval {low} to {high}; limit {many * self.most:g})"
         if self.figure == "auc":
-            pairs = f"{100 * self.most:g} of 100 pairs of a member and an outsider"
-            return f"{where}the attacker may be right about at most {pairs}{who}"
-        price = "" if self.at_fpr is None else f" where {of_thousand(self.at_fpr)} outsiders are accused"
-        return f"{where}at most {of_thousand(self.most)} members may be singled out{who}{price}"
+            return f"{who} is right about {at} of 100 pairs of a member and a non-member {shown}"
+        price = "" if self.at_fpr is None else f" at {rate(self.at_fpr)} false positives"
+        return f"{who} identifies {at} of {whole(1000)} members{price} {shown}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -109,9 +135,9 @@ class Policy:
 
     Args:
         limits: on figures; one or more.
-        end: which end of an interval must keep the limit. ``"upper"``: the model passes only if the limit is kept with
-            confidence. ``"estimate"``: the measured value counts. ``"lower"``: it fails only if the limit is exceeded
-            with confidence.
+        end: which end of an interval is compared with the limit. ``"upper"``: the model passes only if the limit is
+            met with confidence. ``"estimate"``: the measured value counts. ``"lower"``: it fails only if the limit is
+            exceeded with confidence.
         attacks: names of attacks that the run must have tried.
         shadows: how many shadow models the run must have had, at least.
         age_days: how old the run may be.
@@ -132,12 +158,12 @@ class Policy:
             raise InputError("limits: the policy has none; give one or more.")
 
 
-USUAL_RATIO = 5.0  # an attacker's odds on an accused record are at most so many times those of a blind guess
+USUAL_RATIO = 5.0  # of the true-positive rate to the false-positive rate: 1 is guessing
 _USUAL_AUC = 0.6
 
 
 def usual_policy(summary: Summary) -> Policy:
-    """At most five times as many members found as outsiders accused, and every claimed ε kept.
+    """A TPR of at most five times the FPR, and no lower bound on ε above a claimed ε.
 
     Where ties or a small sample leave no such rate to measure, the area under the curve is limited instead.
 
@@ -147,7 +173,7 @@ def usual_policy(summary: Summary) -> Policy:
         >>> evidence = Evidence(**losses, shadow_members=[[1, 0], [0, 1]])
         >>> summary = audit_evidence(evidence, attacks=["loss"], members=[1, 0]).summary()
         >>> [limit.words for limit in usual_policy(summary).limits]
-        ['AUC of the headline attack at most 0.6']
+        ['AUC of the verdict attack at most 0.6']
     """
     rate = None if summary.headline is None else summary.headline.rate
     if rate is not None and rate.reached and USUAL_RATIO * rate.wanted < 1:
@@ -169,13 +195,20 @@ _NOT_RANDOM = "members were not drawn at random, so no figure of this run shows 
 
 @dataclass(frozen=True, kw_only=True)
 class Finding:
-    """One demand of a policy, and what the run says to it.
+    """One requirement of a policy, and what the run shows about it.
 
     Args:
-        rule: the demand in words.
-        status: ``"unknown"`` if the run cannot tell, which does not pass.
+        rule: the requirement in words.
+        status: ``"unknown"`` if the run is inconclusive, which does not pass.
         reason: the figures behind it.
-        plain: demand and figures in words that need no abbreviation; empty where rule and reason already are.
+        plain: requirement and figures in words that need no abbreviation, if it is a limit; else empty.
+
+    Example:
+        >>> found = Finding(rule="shadow models at least 8", status="passed", reason="8")
+        >>> found.line
+        'PASS  shadow models at least 8: 8'
+        >>> found.sentence
+        'Requirement met: shadow models at least 8 (8).'
     """
 
     rule: str
@@ -184,24 +217,22 @@ class Finding:
     plain: str = ""
 
     @property
-    def sentence(self) -> str:
-        """The finding for a reader who knows no abbreviation.
+    def mark(self) -> str:
+        """The status in words."""
+        if self.status == "unknown":
+            return "Inconclusive"
+        if self.plain:
+            return "Limit met" if self.status == "passed" else "Limit exceeded"
+        return "Requirement met" if self.status == "passed" else "Requirement not met"
 
-        Example:
-            >>> Finding(rule="shadow models at least 8", status="passed", reason="8").sentence
-            'Shadow models at least 8: 8.'
-        """
-        told = self.plain or f"{self.rule}: {self.reason}"
-        return f"{told[:1].upper()}{told[1:].rstrip('.')}."
+    @property
+    def sentence(self) -> str:
+        """The finding for a reader who knows no abbreviation."""
+        return f"{self.mark}: {self.plain or f'{self.rule} ({self.reason})'}."
 
     @property
     def line(self) -> str:
-        """One line for a terminal.
-
-        Example:
-            >>> Finding(rule="shadow models at least 8", status="passed", reason="8").line
-            'PASS  shadow models at least 8: 8'
-        """
+        """One line for a terminal."""
         return f"{_SIGNS[self.status]}  {self.rule}: {self.reason}"
 
 
@@ -213,7 +244,7 @@ class Verdict:
 
     @property
     def status(self) -> Status:
-        """``"failed"`` if anything failed, else ``"unknown"`` if anything cannot be told, else ``"passed"``."""
+        """``"failed"`` if anything failed, else ``"unknown"`` if anything is inconclusive, else ``"passed"``."""
         found = {one.status for one in self.findings}
         return "failed" if "failed" in found else "unknown" if "unknown" in found else "passed"
 
@@ -229,14 +260,14 @@ class Verdict:
 
 
 def judge(summary: Summary, policy: Policy, *, written: datetime | None = None, now: datetime | None = None) -> Verdict:
-    """What a run says to each demand of a policy.
+    """What a run shows about each requirement of a policy.
 
     A figure that the run did not measure is ``"unknown"``, and so is every figure of a run whose members were not drawn
     at random: such a run never passes.
 
     Args:
         summary: of the run.
-        policy: the demands.
+        policy: the requirements.
         written: when the run was saved; None if that is not known.
         now: the time to reckon its age by; the clock's by default.
     """
@@ -290,9 +321,9 @@ def _of_limit(summary: Summary, limit: Limit, end: End) -> list[Finding]:
     return [_of_attack(attack, limit, end) for attack in found]
 
 
-def _unknown(limit: Limit, reason: str) -> Finding:
-    """What cannot be told, and why."""
-    return Finding(rule=limit.words, status="unknown", reason=reason, plain=f"{limit.plain}: {reason}")
+def _unknown(limit: Limit, reason: str, plain: str = "") -> Finding:
+    """An inconclusive finding, and why."""
+    return Finding(rule=limit.words, status="unknown", reason=reason, plain=f"{limit.subject}: {plain or reason}")
 
 
 def _of_epsilon(summary: Summary, limit: Limit) -> Finding:
@@ -300,13 +331,13 @@ def _of_epsilon(summary: Summary, limit: Limit) -> Finding:
     if privacy is None or privacy.withheld:
         reason = "the run shows no ε" if privacy is None else f"ε is withheld: {privacy.withheld.rstrip('.')}"
         return _unknown(limit, reason)
-    status: Status = "failed" if privacy.shown > limit.most else "passed"
-    proven = f"they prove at least {privacy.shown:.2f}" if privacy.shown > 0 else "they prove none"
+    proven = f"the attacks prove a privacy loss of at least {privacy.shown:.2f}"
     return Finding(
         rule=limit.words,
-        status=status,
+        status="failed" if privacy.shown > limit.most else "passed",
         reason=f"{privacy.bound()} (a lower bound: the true ε may be larger)",
-        plain=f"{limit.plain}: {proven}, and the true one may be larger",
+        plain=f"{proven if privacy.shown > 0 else 'the attacks prove no privacy loss'} (limit {limit.value}); the true "
+        "loss may be larger",
     )
 
 
@@ -314,40 +345,23 @@ def _of_headline(summary: Summary, limit: Limit, end: End) -> Finding:
     found = summary.headline
     if found is None:
         return _unknown(limit, "the run has no verdict")
-    if limit.figure == "auc":
-        return _compared(limit, end, found.auc, found.auc_interval, who=found.title)
     shown = found.rate
-    if shown is None or shown.wanted != limit.at_fpr or not shown.reached:
-        # the verdict is about one rate; the same attack's others are in its own figures
-        own = next((attack for attack in summary.attacks if attack.name == found.attack), None)
-        return _missing(limit, found.attack) if own is None else _of_attack(own, limit, end)
-    return _compared(limit, end, shown.tpr, shown.tpr_interval, who=found.title)
+    if limit.figure == "auc":
+        return _compared(limit, end, Estimate(found.auc, found.auc_interval), who=found.title)
+    if limit.figure == "tpr" and shown is not None and shown.wanted == limit.at_fpr and shown.reached:
+        return _compared(limit, end, Estimate(shown.tpr, shown.tpr_interval), who=found.title)
+    # the verdict is about one rate and the AUC; the same attack's other figures are its own
+    return _of_attack(summary.attack(found.attack), limit, end)
 
 
 def _of_attack(attack: AttackFigures, limit: Limit, end: End) -> Finding:
-    measured = attack.metrics
-    if measured is None:
-        return _missing(limit, attack.name)
-    if limit.figure == "auc":
-        return _compared(limit, end, measured.auc, measured.auc_interval, who=attack.name)
-    found = None if limit.at_fpr is None else measured.rate_at(limit.at_fpr)
-    if found is None or not found.reached:
-        return _missing(limit, attack.name)
-    return _compared(limit, end, found.tpr, found.tpr_interval, who=attack.name)
-
-
-def _missing(limit: Limit, name: str) -> Finding:
-    at = (
-        ""
-        if limit.at_fpr is None
-        else f" at {rate(limit.at_fpr)} FPR; audit with that rate among fprs, and enough records"
-    )
-    return Finding(
-        rule=limit.words,
-        status="unknown",
-        reason=f"{name} has no such figure{at}",
-        plain=f"{limit.plain}: this was not measured for {name}",
-    )
+    found = None if limit.described is None else limit.described.of(attack, limit.at_fpr or math.nan)
+    if found is None or found.at is not None:
+        at = ""
+        if limit.at_fpr is not None:
+            at = f" at {rate(limit.at_fpr)} FPR; audit with that rate among fprs, and enough records"
+        return _unknown(limit, f"{attack.name} has no such figure{at}", f"not measured for {attack.name}")
+    return _compared(limit, end, found, who=attack.name)
 
 
 def _of_groups(summary: Summary, limit: Limit, end: End) -> list[Finding]:
@@ -361,23 +375,25 @@ def _of_groups(summary: Summary, limit: Limit, end: End) -> list[Finding]:
         value, interval = (group.auc, group.auc_interval) if limit.figure == "auc" else (group.tpr, group.tpr_interval)
         who = f"{group.column} {group.group}"
         if value is None or interval is None:
-            counts = f"{who} is too small: {group.members} members, {group.non_members} others"
+            counts = f"{who} is too small: {group.members} members, {group.non_members} non-members"
             findings.append(_unknown(limit, counts))
         else:
-            findings.append(_compared(limit, end, value, interval, who=who))
+            plain = f"in {who}, the verdict attack"
+            findings.append(_compared(limit, end, Estimate(value, interval), who=who, plain=plain))
     return findings
 
 
-def _compared(limit: Limit, end: End, value: float, interval: Interval, *, who: str) -> Finding:
-    low, high = interval
-    judged = {"upper": high, "estimate": value, "lower": low}[end]
-    shown = (lambda one: f"{one:.3f}") if limit.figure == "auc" else percent
-    reason = f"{who} {shown(value)}, interval {shown(low)} to {shown(high)}, judged by its {_ENDS[end]}"
-    many = 100 if limit.figure == "auc" else 1000
-    at, least, most = (f"{many * one:.0f}" for one in (value, low, high))
-    counts = "" if end == "estimate" else f"; the {_ENDS[end]} counts"
-    plain = f"{limit.plain}: {who} has {at}, between {least} and {most}{counts}"
-    return Finding(rule=limit.words, status="failed" if judged > limit.most else "passed", reason=reason, plain=plain)
+def _compared(limit: Limit, end: End, found: Estimate, *, who: str, plain: str = "") -> Finding:
+    interval = found.interval or Interval(found.value, found.value)
+    judged = {"upper": interval.high, "estimate": found.value, "lower": interval.low}[end]
+    shown = percent if limit.described is None else limit.described.amount
+    reason = f"{who} {shown(found.value)}, interval {shown(interval.low)} to {shown(interval.high)}"
+    return Finding(
+        rule=limit.words,
+        status="failed" if judged > limit.most else "passed",
+        reason=f"{reason}, judged by its {_ENDS[end]}",
+        plain=f"{limit.plain(plain or who, found.value, interval)}, judged by the {_ENDS[end]}",
+    )
 
 
 def stored_policy(policy: Policy | None) -> dict[str, Any]:
@@ -416,7 +432,7 @@ def policy_of(folder: Path | str) -> Policy | None:
 
 
 def junit_xml(verdict: Verdict, *, name: str) -> str:
-    """One test case per finding: a failure where a limit is not kept, an error where it cannot be told.
+    """One test case per finding: a failure where a limit is exceeded, an error where the run is inconclusive.
 
     Args:
         verdict: of a policy on a run.

@@ -114,15 +114,13 @@ def read_or_make_key(path: Path | str) -> Redactor:
     path = Path(path)
     try:
         if path.exists():
-            text = path.read_text(encoding="ascii").strip()
+            text = path.read_text(encoding="ascii", errors="replace").strip()
             if not _KEY.fullmatch(text):
                 raise InputError(f"{path}: is not a key of Glasshouse (64 hexadecimal digits). Give another file.")
             return Redactor(bytes.fromhex(text))
         key = secrets.token_bytes(32)
         write_file(path, key.hex() + "\n", once=True)  # on the disk before any run that nobody can read without it
         return Redactor(key)
-    except UnicodeDecodeError as error:
-        raise InputError(f"{path}: is not a key of Glasshouse (64 hexadecimal digits). Give another file.") from error
     except OSError as error:
         raise InputError(f"{path}: the key cannot be read or written: {error.strerror or error}.") from error
 

@@ -230,9 +230,8 @@ def read_run_with_records(folder: Path | str) -> SavedRun:
     """
     summary = read_run(folder)  # every file that the run lists is there, and unchanged
     path = found_run(folder) / "records.csv"
-    again = "Copy the complete folder, or run the audit again."
-    content = read_content(path, times=3, missing=f"is missing or cannot be read. {again}")
-    with guarded(path, what="the records of a run", advice=again), _placed(path):
+    content = read_content(path, times=3, missing=f"is missing or cannot be read. {_AGAIN}")
+    with guarded(path, what="the records of a run", advice=_AGAIN), _placed(path):
         text = content.decode("utf-8")
         check_memory(2 * len(text) + _OF_CELL * text.count(","), place=str(path), what="its cells may take")
         rows = csv.reader(io.StringIO(text, newline=""))

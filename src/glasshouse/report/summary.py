@@ -42,7 +42,7 @@ class Summary:
         top_records: the records most at risk by the strongest attack.
         neighbourhoods: of the first of them, in their order; empty without a graph.
         left_out: attacks that gave no outcome, by name, each with the reason.
-        drawn: whether members can be told from others without the target; None if that could not be tested.
+        drawn: whether members can be told from non-members without the target; None if that could not be tested.
         groups: the leak of the strongest attack per group of records; empty if the members are not known.
         power: which leak this audit could have shown; None if the members are not known.
         foreseen: an estimate of what eight shadow models would find; None if there were two or more.
@@ -72,6 +72,15 @@ class Summary:
 
     def __repr__(self) -> str:
         return f"Summary({self.records} records, attacks: {', '.join(attack.name for attack in self.attacks)})"
+
+    @property
+    def shown(self) -> HeadlineFigures | None:
+        """The headline, if it says something about the model.
+
+        It does not where the members are not known or were not drawn at random, or where the input has a fault.
+        """
+        found = self.headline
+        return None if found is None or found.leak is None or self.context.warnings else found
 
     @property
     def unreached(self) -> bool:
@@ -111,7 +120,7 @@ def summarise(
         surroundings: of the records, if they are nodes of a graph.
         warning: why the figures cannot be trusted; mostly empty.
         left_out: attacks that gave no outcome, each with the reason.
-        drawn: whether members can be told from others without the target.
+        drawn: whether members can be told from non-members without the target.
         columns: what divides the records into groups, [N] each, by name.
         foreseen: an estimate of what eight shadow models would find.
 

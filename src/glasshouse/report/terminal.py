@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 import io
+import math
 
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table as RichTable
 
 from glasshouse.core.escape import visible
-from glasshouse.evaluation import Interval
 from glasshouse.report.decision.rating import rating_of
 from glasshouse.report.decision.verdict import (
     groups_sentence,
     list_sentence,
     power_sentences,
     precision_sentence,
+    target_sentence,
     whole_sentence,
 )
-from glasshouse.report.figures import RateFigure
-from glasshouse.report.format import percent
+from glasshouse.report.figures import columns_at
 from glasshouse.report.policy import Policy
 from glasshouse.report.summary import Summary
 
@@ -51,15 +51,8 @@ def print_summary(summary: Summary, console: Console, *, policy: Policy | None =
         console.print(f"[bold red]WARNING: {_safe(warning)}[/bold red]", highlight=False)
     for note in summary.notes:
         console.print(f"• {_safe(note)}", highlight=False)
-    if context.train_accuracy is not None and context.test_accuracy is not None:
-        inside, outside = percent(context.train_accuracy), percent(context.test_accuracy)
-        console.print(f"• Target: accuracy {inside} on members, {outside} on others.", highlight=False)
-    if context.train_rmse is not None and context.test_rmse is not None:
-        console.print(
-            f"• Target: root mean squared error {context.train_rmse:.4g} on members{_r2(context.train_r2)}, "
-            f"{context.test_rmse:.4g} on others{_r2(context.test_r2)}.",
-            highlight=False,
-        )
+    if sentence := target_sentence(context):
+        console.print(f"• {sentence}", highlight=False)
     if summary.drawn is not None:
         console.print(f"• {_safe(summary.drawn.sentence())}", highlight=False)
     console.print()
@@ -113,34 +106,17 @@ def _safe(text: str) -> str:
     return escape(visible(text))
 
 
-def _r2(value: float | None) -> str:
-    return "" if value is None else f" (R² {value:.2f})"
-
-
 def _attacks(summary: Summary) -> RichTable:
     table = RichTable(title="Attacks (95 % intervals in brackets)", title_justify="left", box=None, pad_edge=False)
-    measured = summary.members is not None
+    columns = columns_at("terminal", summary.attacks, summary.fprs)
     table.add_column("attack")
-    if measured:
-        table.add_column("AUC", no_wrap=True)
-        for fpr in summary.fprs:
-            table.add_column(f"TPR at {percent(fpr)} FPR", no_wrap=True)
-    for fpr in summary.fprs:
-        table.add_column(f"called at {percent(fpr)}", justify="right")
-    for row in summary.attacks:
-        cells = [row.name]
-        if row.metrics is not None:
-            cells.append(f"{row.metrics.auc:.3f} {_bracket(row.metrics.auc_interval, 1.0, 3)}")
-            cells += [_rate(rate) for rate in row.metrics.rates]
-        called = {threshold.wanted: str(threshold.called) for threshold in row.thresholds}
-        cells += [called.get(fpr, "–") for fpr in summary.fprs]
-        table.add_row(*map(_safe, cells))
+    for column in columns:
+        count = column.figure.high == math.inf
+        table.add_column(column.title, no_wrap=not count, justify="right" if count else "left")
+    for attack in summary.attacks:
+        cells = [column.text(attack, "{value}{unit} [{low}, {high}]") for column in columns]
+        table.add_row(_safe(attack.name), *map(_safe, cells))
     return table
-
-
-def _rate(rate: RateFigure) -> str:
-    cell = f"{percent(rate.tpr)} {_bracket(rate.tpr_interval, 100.0, 1)}"
-    return cell if rate.reached else f"at {percent(rate.fpr)}: {cell}"
 
 
 def _records(summary: Summary) -> RichTable:
@@ -153,10 +129,6 @@ def _records(summary: Summary) -> RichTable:
     for row in top.rows():
         table.add_row(*[_safe(f"{row[n]:.3g}" if isinstance(row[n], float) else str(row[n])) for n in shown])
     return table
-
-
-def _bracket(interval: Interval, factor: float, digits: int) -> str:
-    return f"[{factor * interval.low:.{digits}f}, {factor * interval.high:.{digits}f}]"
 
 
 _SPECIAL = {
@@ -177,27 +149,18 @@ def latex_table(summary: Summary) -> str:
         >>> print(latex_table(result.summary()).splitlines()[4])
         loss & 1.000 {\scriptsize [0.025, 1.000]} \\
     """
-    rates = summary.fprs if summary.members is not None else ()
-    heads = ["attack", *(["AUC"] * (summary.members is not None))]
-    heads += [rf"TPR at {100 * fpr:g}\,\% FPR (\%)" for fpr in rates]
-    lines = [rf"\begin{{tabular}}{{l{'r' * (len(heads) - 1)}}}", r"\toprule", " & ".join(heads) + r" \\", r"\midrule"]
+    columns = columns_at("latex", summary.attacks, summary.fprs)
+    heads = ["attack", *(f"{one.title} (%)" if one.figure.unit else one.title for one in columns)]
+    lines = [
+        rf"\begin{{tabular}}{{l{'r' * len(columns)}}}",
+        r"\toprule",
+        " & ".join(_escaped(head).replace(r" \%", r"\,\%") for head in heads) + r" \\",
+        r"\midrule",
+    ]
     for attack in summary.attacks:
-        cells = [_escaped(attack.name)]
-        if attack.metrics is not None:
-            cells.append(_cell(attack.metrics.auc, attack.metrics.auc_interval, 1.0, 3))
-            cells += [_latex_rate(rate) for rate in attack.metrics.rates]
-        lines.append(" & ".join(cells) + r" \\")
+        cells = [column.text(attack, r"{value} {{\scriptsize [{low}, {high}]}}", missing="") for column in columns]
+        lines.append(" & ".join([_escaped(attack.name), *(cell.replace(" %", r"\,\%") for cell in cells)]) + r" \\")
     return "\n".join([*lines, r"\bottomrule", r"\end{tabular}", ""])
-
-
-def _latex_rate(rate: RateFigure) -> str:
-    cell = _cell(rate.tpr, rate.tpr_interval, 100.0, 1)
-    return cell if rate.reached else rf"{cell} (at {100 * rate.fpr:.1f}\,\%)"
-
-
-def _cell(value: float, interval: Interval, factor: float, digits: int) -> str:
-    low, high = factor * interval.low, factor * interval.high
-    return rf"{factor * value:.{digits}f} {{\scriptsize [{low:.{digits}f}, {high:.{digits}f}]}}"
 
 
 def _escaped(text: str) -> str:

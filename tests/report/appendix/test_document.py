@@ -73,7 +73,7 @@ def test_a_run_without_members_or_shadow_models_is_not_made_to_look_better() -> 
     evidence, _ = gaussian_evidence(records=50, models=4, shift=2.0, seed=0)
     found = evidence_file(audit_evidence(evidence, attacks=["loss"]).summary())
     texts = [text for _, answers in found.answers for answer in answers for text in answer.of("declared")]
-    assert any("was not told" in text for text in texts)
+    assert any("was not stated" in text for text in texts)
     measured = [text for _, answers in found.answers for answer in answers for text in answer.of("measured")]
     assert "No likelihood-ratio attack was run." in measured
     assert "not measured" in render_appendix_markdown(found)
@@ -104,7 +104,7 @@ def test_a_policy_becomes_a_part_and_a_strangers_file_stays(run: Path, tmp_path:
     policy = tmp_path / "risk.yaml"
     policy.write_text("limits: [{figure: auc, most: 0.6}]\n")
     appendix(run, "--policy", policy, "--out", tmp_path / "out")
-    assert "FAIL  AUC of the headline attack at most 0.6" in (tmp_path / "out" / "appendix.html").read_text()
+    assert "FAIL  AUC of the verdict attack at most 0.6" in (tmp_path / "out" / "appendix.html").read_text()
     (tmp_path / "out" / "appendix.md").write_text("mine")
     with pytest.raises(InputError, match="is not a page of Glasshouse"):
         appendix(run, "--out", tmp_path / "out")

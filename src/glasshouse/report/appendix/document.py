@@ -13,7 +13,7 @@ from datetime import datetime
 
 from glasshouse.io.folders import PAGE_MARK
 from glasshouse.report.appendix.sources import SOURCES, Clause, Source, Statement
-from glasshouse.report.format import percent, rate
+from glasshouse.report.figures import Column, columns_at
 from glasshouse.report.html import render_page
 from glasshouse.report.policy import Finding
 from glasshouse.report.summary import Summary
@@ -55,6 +55,11 @@ class Appendix:
         return f"Evidence file: {self.summary.context.title}"
 
     @property
+    def columns(self) -> list[Column]:
+        """Of the table of attacks."""
+        return columns_at("evidence", self.summary.attacks, self.summary.fprs)
+
+    @property
     def supply(self) -> list[str]:
         """Everything that a reader must still supply, once each."""
         open_ones = [text for _, answers in self.answers for one in answers for text in one.clause.supply]
@@ -84,7 +89,7 @@ def evidence_file(
         >>> evidence = Evidence(**losses, shadow_members=[[1, 0], [0, 1]])
         >>> found = evidence_file(audit_evidence(evidence, attacks=["loss"], members=[1, 0]).summary())
         >>> found.answers[1][1][-1].of("measured")[0]
-        'Membership inference was tried with 2 shadow models (online): loss.'
+        'Membership inference was run with 2 shadow models (online): loss.'
     """
     answers = tuple(
         (
@@ -172,22 +177,12 @@ def render_appendix_markdown(appendix: Appendix) -> str:
 
 def _attack_rows(appendix: Appendix) -> list[str]:
     """One row per attack: AUC, and TPR at each wanted rate, with intervals."""
-    fprs = appendix.summary.fprs
-    head = ["attack", "AUC", *[f"TPR at {rate(fpr)} FPR" for fpr in fprs]]
+    head = ["attack", *(column.title for column in appendix.columns)]
     rows = [f"| {' | '.join(head)} |", f"|{' --- |' * len(head)}"]
     for attack in appendix.summary.attacks:
-        cells = [literal(attack.name)]
-        measured = attack.metrics
-        if measured is None:
-            cells += ["not measured"] * (len(head) - 1)
-        else:
-            area = measured.auc_interval
-            cells.append(f"{measured.auc:.3f} ({area.low:.3f} to {area.high:.3f})")
-            for one in measured.rates:
-                at = "" if one.reached else f"at {percent(one.fpr)} FPR, "
-                low, high = percent(one.tpr_interval.low), percent(one.tpr_interval.high)
-                cells.append(f"{at}{percent(one.tpr)} ({low} to {high})")
-        rows.append(f"| {' | '.join(cells)} |")
+        pattern, missing = "{value}{unit} ({low}{unit} to {high}{unit})", "not measured"
+        cells = [column.text(attack, pattern, missing=missing) for column in appendix.columns]
+        rows.append(f"| {' | '.join([literal(attack.name), *cells])} |")
     return rows
 
 

@@ -5,13 +5,14 @@ Clauses are paraphrased; a reader must read the source. Paragraph numbers are gi
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Literal
 
 from glasshouse.attacks.registry import attack_names, find_attack
-from glasshouse.report.decision.verdict import groups_sentence, power_sentences
-from glasshouse.report.format import percent, whole
+from glasshouse.report.decision.verdict import groups_sentence, power_sentences, target_sentence
+from glasshouse.report.format import whole
 from glasshouse.report.summary import Summary
 
 
@@ -32,136 +33,121 @@ class Statement:
     text: str
 
 
+_measured = functools.partial(Statement, kind="measured")
+_declared = functools.partial(Statement, kind="declared")
+_assumed = functools.partial(Statement, kind="assumed")
+
+
 def outcome(summary: Summary) -> Iterator[Statement]:
     """The verdict, after every warning about the input."""
     for warning in summary.context.warnings:
-        yield Statement(kind="measured", text=f"Warning of the audit: {warning}")
-    yield Statement(kind="measured", text=summary.verdict)
+        yield _measured(text=f"Warning of the audit: {warning}")
+    yield _measured(text=summary.verdict)
 
 
 def attacks_tried(summary: Summary) -> Iterator[Statement]:
     """Which attacks ran, with how many shadow models, and which did not."""
-    names = ", ".join(attack.name for attack in summary.attacks)
     shadows = summary.context.shadows
-    strength = (
-        f"{shadows} shadow models ({summary.context.mode})"
-        if shadows
-        else "no shadow model, so the attacks are weak ones"
-    )
-    yield Statement(kind="measured", text=f"Membership inference was tried with {strength}: {names}.")
+    known = f"{shadows} shadow models ({summary.context.mode})"
+    strength = known if shadows else "no shadow model, so the attacks are weak"
+    names = ", ".join(attack.name for attack in summary.attacks)
+    yield _measured(text=f"Membership inference was run with {strength}: {names}.")
     for name, reason in summary.left_out.items():
-        yield Statement(kind="measured", text=f"Not run: {name}. {reason}")
+        yield _measured(text=f"Not run: {name}. {reason}")
     if summary.members is not None:
-        others = whole(summary.records - summary.members)
-        text = f"{whole(summary.members)} records of the training and {others} others were judged."
-        yield Statement(kind="measured", text=text)
+        inside, outside = whole(summary.members), whole(summary.records - summary.members)
+        yield _measured(text=f"{inside} records of the training and {outside} non-members were judged.")
 
 
 def likelihood_ratio(summary: Summary) -> Iterator[Statement]:
     """Which of the attacks compare likelihoods, and which learn from shadow models."""
-    tried = [attack.name for attack in summary.attacks]
     known = tuple(name for name in attack_names(graph=False) if find_attack(name).likelihood_ratio)
-    ratio = [name for name in tried if name.startswith(known)]  # a name may go on with its parameters
-    found = (
-        f"Likelihood-ratio attacks among them: {', '.join(ratio)}." if ratio else "No likelihood-ratio attack was run."
-    )
-    yield Statement(kind="measured", text=found)
+    ratio = [one.name for one in summary.attacks if one.name.startswith(known)]  # a name may go on with its parameters
+    found = f"Likelihood-ratio attacks among them: {', '.join(ratio)}."
+    yield _measured(text=found if ratio else "No likelihood-ratio attack was run.")
     if not summary.context.shadows:
-        yield Statement(kind="measured", text="No shadow model was trained, so there is no shadow-model simulation.")
+        yield _measured(text="No shadow model was trained, so there is no shadow-model simulation.")
 
 
 def smallest_leak(summary: Summary) -> Iterator[Statement]:
-    """Which leak this audit could have shown."""
-    if summary.power is not None:
-        for text in power_sentences(summary.power):
-            yield Statement(kind="measured", text=text)
-    text = "Figures are for the attacks that were tried. A stronger one may find more."
-    yield Statement(kind="assumed", text=text)
+    """Which leak this audit could have detected."""
+    for text in power_sentences(summary.power) if summary.power is not None else ():
+        yield _measured(text=text)
+    yield _assumed(text="Figures are for the attacks that were run. A stronger one may identify more members.")
 
 
 def by_groups(summary: Summary) -> Iterator[Statement]:
     """Whether some groups of records leak more."""
     if text := groups_sentence(summary.groups):
-        yield Statement(kind="measured", text=text)
+        yield _measured(text=text)
 
 
 def how_well(summary: Summary) -> Iterator[Statement]:
-    """How well the model does on its training records and on others: a gap is where leaks come from."""
-    context = summary.context
-    if context.train_accuracy is not None and context.test_accuracy is not None:
-        inside, outside = percent(context.train_accuracy), percent(context.test_accuracy)
-        text = f"Accuracy {inside} on training records, {outside} on others."
-        yield Statement(kind="measured", text=text)
-    if context.train_rmse is not None and context.test_rmse is not None:
-        text = (
-            f"Root mean squared error {context.train_rmse:.4g} on training records, {context.test_rmse:.4g} on others."
-        )
-        yield Statement(kind="measured", text=text)
+    """How well the model does on its training records and on non-members: a gap is where leaks come from."""
+    if text := target_sentence(summary.context):
+        yield _measured(text=text)
 
 
 def training(summary: Summary) -> Iterator[Statement]:
     """How the model was trained, as whoever ran the audit described it."""
-    context = summary.context
-    if context.about:
-        yield Statement(kind="declared", text=f"Data: {context.about}")
-    for name, value in context.settings.items():
-        yield Statement(kind="declared", text=f"{name}: {value}")
+    if summary.context.about:
+        yield _declared(text=f"Data: {summary.context.about}")
+    for name, value in summary.context.settings.items():
+        yield _declared(text=f"{name}: {value}")
 
 
 def claimed(summary: Summary) -> Iterator[Statement]:
     """A claimed guarantee, and what the attacks show about it."""
     privacy = summary.privacy
     if privacy is None or privacy.claim is None:
-        yield Statement(kind="declared", text="No differential-privacy guarantee was claimed to the audit.")
+        yield _declared(text="No differential-privacy guarantee was claimed to the audit.")
     else:
-        text = f"Claimed: ε = {privacy.claim.epsilon:g} at δ = {privacy.claim.delta:g}."
-        yield Statement(kind="declared", text=text)
+        yield _declared(text=f"Claimed: ε = {privacy.claim.epsilon:g} at δ = {privacy.claim.delta:g}.")
     if privacy is not None:
-        yield Statement(kind="measured", text=privacy.sentence())
-        text = "A bound that attacks show is a lower one. It can contradict a claimed ε, but never prove it."
-        yield Statement(kind="assumed", text=text)
+        yield _measured(text=privacy.sentence())
+        yield _assumed(text="Attacks give a lower bound. It can contradict a claimed ε, but never prove it.")
 
 
 def drawn_at_random(summary: Summary) -> Iterator[Statement]:
-    """Whether members differ from the others in other ways than by the training."""
+    """Whether members differ from non-members in other ways than by the training."""
     if summary.drawn is not None:
-        yield Statement(kind="measured", text=summary.drawn.sentence())
-    text = "The records of the training were drawn at random from the same population as the others."
-    yield Statement(kind="assumed", text=text)
+        yield _measured(text=summary.drawn.sentence())
+    yield _assumed(text="The training records were drawn at random from the same population as the non-members.")
 
 
 def who_was_trained_on(summary: Summary) -> Iterator[Statement]:
-    """The members are what the owner says."""
-    known = summary.members is not None
-    text = "Which records trained the model is what its owner said; the audit cannot check that."
-    missing = "Which records trained the model was not told, so nothing was measured against the truth."
-    yield Statement(kind="declared", text=text if known else missing)
+    """The members are what the owner states."""
+    text = "Which records trained the model is stated by its owner; the audit cannot check that."
+    missing = "Which records trained the model was not stated, so nothing was measured against the truth."
+    yield _declared(text=missing if summary.members is None else text)
 
 
 def trained_alike(summary: Summary) -> Iterator[Statement]:
     """Shadow models stand for the target only if they were trained as it was."""
     if summary.context.shadows:
-        yield Statement(kind="assumed", text="Shadow models were trained as the audited model was.")
+        yield _assumed(text="The shadow models were trained in the same way as the audited model.")
 
 
 def same_answers(summary: Summary) -> Iterator[Statement]:
     """The attacker of the audit sees the answers that the audit saw."""
-    text = (
-        "The attacker gets the answers that the audit got, and knows records like those of the training. If the model "
-        "in use answers more than that, the figures are too low."
+    yield _assumed(
+        text="The attacker gets the same answers as the audit, and knows records like those of the training. If the "
+        "deployed model reveals more in its answers, the figures are too low."
     )
-    yield Statement(kind="assumed", text=text)
 
 
 def repeatable(summary: Summary) -> Iterator[Statement]:
     """What is needed to run the audit again."""
     context = summary.context
-    seed = "not known" if context.seed is None else str(context.seed)
-    fingerprint = context.fingerprint or "not known"
-    yield Statement(kind="measured", text=f"Seed: {seed}. Fingerprint of the data: {fingerprint}.")
-    versions = ", ".join(f"{name} {version}" for name, version in context.versions.items())
-    if versions:
-        yield Statement(kind="measured", text=f"Versions: {versions}.")
+    seed = "not known" if context.seed is None else context.seed
+    yield _measured(text=f"Seed: {seed}. Fingerprint of the data: {context.fingerprint or 'not known'}.")
+    if context.versions:
+        versions = ", ".join(f"{name} {version}" for name, version in context.versions.items())
+        yield _measured(text=f"Versions: {versions}.")
+
+
+Says = Callable[[Summary], Iterator[Statement]]
+_STRENGTH = (attacks_tried, likelihood_ratio, outcome, by_groups, smallest_leak, drawn_at_random, trained_alike)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -181,7 +167,7 @@ class Clause:
 
     place: str
     asks: str
-    says: tuple[Callable[[Summary], Iterator[Statement]], ...] = ()
+    says: tuple[Says, ...] = ()
     supply: tuple[str, ...] = ()
 
 
@@ -232,13 +218,7 @@ SOURCES = (
                 asks="Structured tests against state-of-the-art attacks, with their scope, how often and how well they "
                 "were made; named are membership and attribute inference, exfiltration, regurgitation of training "
                 "data, model inversion and reconstruction.",
-                says=(
-                    attacks_tried,
-                    outcome,
-                    smallest_leak,
-                    drawn_at_random,
-                    trained_alike,
-                ),
+                says=(attacks_tried, outcome, smallest_leak, drawn_at_random, trained_alike),
                 supply=(
                     "Tests of attribute inference, exfiltration, regurgitation, inversion and reconstruction: this run "
                     "tested membership inference alone.",
@@ -277,15 +257,7 @@ SOURCES = (
                 place="11.3.3 (level 3)",
                 asks="Simulated membership-inference attacks, such as shadow-model, likelihood-ratio or label-only "
                 "ones, show that an attacker does not do meaningfully better than guessing on held-out data.",
-                says=(
-                    attacks_tried,
-                    likelihood_ratio,
-                    outcome,
-                    by_groups,
-                    smallest_leak,
-                    drawn_at_random,
-                    trained_alike,
-                ),
+                says=_STRENGTH,
                 supply=(
                     "What counts as meaningful: a limit that was set before the audit, and who set it.",
                     "That the audited model is the one in use: its version or checksum.",
@@ -309,16 +281,7 @@ SOURCES = (
                 place="After the training",
                 asks="The trained model is attacked in simulations, and the output checker gets the results with a "
                 "description of how they were made.",
-                says=(
-                    attacks_tried,
-                    likelihood_ratio,
-                    outcome,
-                    by_groups,
-                    smallest_leak,
-                    drawn_at_random,
-                    trained_alike,
-                    repeatable,
-                ),
+                says=(*_STRENGTH, repeatable),
                 supply=(
                     "Simulated attribute inference, and a check that the model's file holds no training records (as "
                     "those of nearest neighbours and support vector machines do): this run looks at answers alone.",

@@ -1,4 +1,4 @@
-"""What an attacker can do, in counts of people instead of rates: "of 1 000 members, about 40 are singled out"."""
+"""What an attacker can do, in counts instead of rates: "of 1 000 members, about 40 could be identified"."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ _USUAL, _MOST = 1000, 1_000_000
 
 @dataclass(frozen=True, kw_only=True)
 class Exposure:
-    """The strongest attack's figure as counts, out of ``per`` members and ``per`` others.
+    """The strongest attack's figure as counts, out of ``per`` members and ``per`` non-members.
 
     Args:
         unit: what is counted, such as ``"records"``.
-        per: 1 000, or more where fewer than one of 1 000 outsiders may be accused.
-        found: members that are singled out.
+        per: 1 000, or more where fewer than one of 1 000 non-members may be flagged.
+        found: members that are identified.
         low: lower end of the interval of ``found``.
         high: upper end of it.
-        wrong: outsiders that are wrongly accused with them.
-        chance: members that blind guessing finds with as many false accusations.
+        wrong: non-members that are flagged with them.
+        chance: members that guessing identifies with as many wrong flags.
         members: how many members the figure was measured on.
-        others: how many outsiders.
+        others: how many non-members.
         confidence: of the interval.
-        reached: False if no threshold accuses so few outsiders as wanted, because answers are tied.
+        reached: False if no threshold flags so few non-members as wanted, because scores are tied.
     """
 
     unit: str
@@ -51,21 +51,21 @@ class Exposure:
             'Of 1 000 records in the training data'
         """
         return (
-            f"Of {whole(self.per)} {self.unit} in the training data, about {counted(self.found)} could be singled out "
-            f"(between {counted(self.low)} and {counted(self.high)}), while {counted(self.wrong)} of {whole(self.per)} "
-            f"outsiders would be wrongly accused. Blind guessing with as many false accusations would find about "
-            f"{counted(self.chance)}."
+            f"Of {whole(self.per)} {self.unit} in the training data, an attacker could identify about "
+            f"{counted(self.found)} (between {counted(self.low)} and {counted(self.high)}), while wrongly flagging "
+            f"{counted(self.wrong)} of {whole(self.per)} non-members. Guessing, with as many wrong flags, would "
+            f"identify about {counted(self.chance)}."
         )
 
     def measured(self) -> str:
         """What the counts rest on."""
         told = (
-            f"Measured on {whole(self.members)} {self.unit} of the training data and {whole(self.others)} outsiders. "
+            f"Measured on {whole(self.members)} {self.unit} of the training data and {whole(self.others)} non-members. "
             f"“Between” holds with {100 * self.confidence:g} % confidence."
         )
         if self.reached:
             return told
-        return f"{told} The model gives the same answer about many {self.unit}, so no attacker can accuse fewer."
+        return f"{told} The model gives the same answer for many {self.unit}, so no attacker can flag fewer."
 
 
 def exposure_of(summary: Summary) -> Exposure | None:
@@ -78,16 +78,11 @@ def exposure_of(summary: Summary) -> Exposure | None:
         >>> exposure_of(audit_evidence(evidence, attacks=["loss"], members=[1, 0]).summary()) is None
         True
     """
-    shown = summary.headline
-    if shown is None or shown.rate is None or shown.leak is None or summary.context.warnings:
+    shown = summary.shown
+    if shown is None or shown.rate is None:
         return None
-    return exposure_at(
-        shown.rate,
-        unit=unit_of(summary),
-        members=shown.members,
-        others=shown.non_members,
-        confidence=shown.confidence,
-    )
+    counts = {"members": shown.members, "others": shown.non_members}
+    return exposure_at(shown.rate, unit=unit_of(summary), confidence=shown.confidence, **counts)
 
 
 def exposure_at(figure: RateFigure, *, unit: str, members: int, others: int, confidence: float) -> Exposure:
@@ -97,7 +92,7 @@ def exposure_at(figure: RateFigure, *, unit: str, members: int, others: int, con
         figure: the rate; the first that can be reached, where the wanted one cannot.
         unit: what is counted, in the plural.
         members: how many members it was measured on.
-        others: how many outsiders.
+        others: how many non-members.
         confidence: of its interval.
     """
     wrong = figure.wanted if figure.reached else figure.fpr
@@ -121,14 +116,14 @@ def exposure_at(figure: RateFigure, *, unit: str, members: int, others: int, con
 
 def pairs_sentence(summary: Summary) -> str:
     """The area under the curve in words: how often the attacker is right about a pair; empty where it says nothing."""
-    shown = summary.headline
-    if shown is None or shown.leak is None or summary.context.warnings:
+    shown = summary.shown
+    if shown is None:
         return ""
     low, high = shown.auc_interval
     one = unit_of(summary).removesuffix("s")
     return (
-        f"Given one {one} of the training data and one outsider, the attacker tells which is which in about "
-        f"{100 * shown.auc:.0f} of 100 cases (between {100 * low:.0f} and {100 * high:.0f}); a coin is right in 50."
+        f"Given one {one} of the training data and one non-member, the attacker can tell which is which in about "
+        f"{100 * shown.auc:.0f} of 100 cases (between {100 * low:.0f} and {100 * high:.0f}); guessing is right in 50."
     )
 
 
@@ -139,7 +134,7 @@ def unit_of(summary: Summary) -> str:
 
 
 def counted(value: float) -> str:
-    """A count of people: whole, but never a 0 that was not found.
+    """A count: whole, but never a 0 that was not measured.
 
     Example:
         >>> counted(12.3), counted(0.2)

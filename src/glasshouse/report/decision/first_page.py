@@ -16,13 +16,13 @@ from glasshouse.report.policy import Policy
 from glasshouse.report.summary import Summary
 
 _NOT_TRIED = (
-    "An attacker who sees the model's inside: its weights, gradients, or how it changed while it learned.",
-    "Guessing a person's unknown attributes, or properties of the training data as a whole.",
-    "Getting training data back out of the model, word by word or pixel by pixel.",
-    "An attacker who put records into the training data, or who sees the model before and after an update.",
+    "An attacker with access to the model itself: its weights, its gradients, or its states during training.",
+    "Inferring unknown attributes of a person, or properties of the training data as a whole.",
+    "Reconstructing training data, such as texts or images, from the model.",
+    "An attacker who inserted records into the training data, or who sees the model before and after an update.",
 )
-_LABELS = "An attacker who sees only the model's decision, without its confidence (it would find less, or as much)."
-_CONFIDENCE = "An attacker who sees how sure the model is: it would find more, or as much."
+_LABELS = "An attacker who sees only the predicted class, without its confidence (it would identify no more)."
+_CONFIDENCE = "An attacker who sees the model's confidence (it would identify at least as many)."
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,16 +54,14 @@ def tried_of(summary: Summary) -> Tried:
     """
     context, unit = summary.context, unit_of(summary)
     answers = _answers(summary)
-    models = (
-        f"{context.shadows} look-alike models (shadow models)" if context.shadows else "no models to compare it with"
-    )
+    models = f"{context.shadows} similar models (shadow models)" if context.shadows else "no models to compare it with"
     trained = "trained" if context.shadows else "had"
     told = (
-        f"The attacker can ask the model about any of the {unit}, sees {answers}, knows what the training looked like, "
+        f"The attacker can query the model about any of the {unit}, sees {answers}, knows how the model was trained, "
         f"and {trained} {models}"
     )
     if context.shadows and context.mode == "online":
-        told += ", also on the very ones that it asks about"
+        told += f", including on the {unit} in question"
     told += "."
     left_out = tuple(f"{name}: {reason.rstrip('.')}." for name, reason in summary.left_out.items())
     missing = _LABELS if answers != _DECISION else _CONFIDENCE
@@ -76,15 +74,15 @@ def tried_of(summary: Summary) -> Tried:
     )
 
 
-_DECISION = "only the model's decision"
+_DECISION = "only the predicted class"
 
 
 def _answers(summary: Summary) -> str:
     if summary.context.settings.get("answers") == "labels alone":
         return _DECISION
     if summary.context.test_rmse is not None:
-        return "the number that it predicts"
-    return "how sure the model is of every answer"
+        return "the predicted number"
+    return "the confidence of every answer"
 
 
 _SHOWN = 12
@@ -99,8 +97,8 @@ class FirstPage:
         named: what the page says about whom it names.
         exposure: what an attacker can do, in counts; None where that is not known.
         pairs: the same about pairs; empty where it is not known.
-        groups: the groups to show, the largest of each column and all that stand out.
-        groups_text: which of them stand out.
+        groups: the groups to show, the largest of each column and all that differ.
+        groups_text: which of them differ.
         tried: what was tried and what not.
         steps: what to do next.
         facts: date, model, data and so on, each with its name.
@@ -124,7 +122,7 @@ def first_page(summary: Summary, policy: Policy | None = None) -> FirstPage:
 
     Args:
         summary: of the run.
-        policy: of the owner; the usual one by default.
+        policy: of the user; the usual one by default.
 
     Example:
         >>> from glasshouse import Evidence, audit_evidence
@@ -155,17 +153,17 @@ def _named(summary: Summary) -> str:
     unit, count = unit_of(summary), summary.top_records.height
     if summary.context.redacted:
         return (
-            f"Ids of {unit} are replaced by keyed hashes. Who has the key can look them up (glasshouse lookup); it is "
-            f"not in this file. Classes, groups and scores of single {unit} are still shown."
+            f"Ids of {unit} are replaced by keyed hashes. The holder of the key, which is not in this file, can look "
+            f"them up (glasshouse lookup). Classes, groups and scores of individual {unit} are still shown."
         )
     told = f"names {count} {unit} by their ids and says which of them trained the model"
     if summary.members is None:
         told = f"names {count} {unit} by their ids, those that look most like training data first"
-    return f"Confidential. This report {told}. To pass it on, replace the ids: glasshouse report RUN --redact."
+    return f"Confidential. This report {told}. To share it, replace the ids: glasshouse report RUN --redact."
 
 
 def _shown(groups: Sequence[GroupLeak]) -> tuple[GroupLeak, ...]:
-    """Groups that stand out, and the largest others, in their order."""
+    """Groups that differ, and the largest others, in their order."""
     measured = [one for one in groups if one.tpr is not None or one.auc is not None]
     order = sorted(measured, key=lambda one: (not one.singled_out, -one.members))[:_SHOWN]
     return tuple(one for one in measured if one in order)
@@ -177,13 +175,13 @@ def _groups_text(groups: Sequence[GroupLeak], *, leak: bool) -> str:
     less = [f"{one.column} {one.group}" for one in groups if one.singled_out == "less"]
     told = []
     if more:
-        told.append(f"More exposed than the others of their kind: {', '.join(more)}.")
+        told.append(f"More exposed than the other groups of their column: {', '.join(more)}.")
     if less:
         told.append(f"Less exposed: {', '.join(less)}.")
     if not told and compared and leak:
-        told.append(f"None of the {compared} groups that could be compared is shown to be more or less exposed.")
+        told.append(f"None of the {compared} compared groups differs significantly from the others.")
     if not told and compared:
-        told.append("Where no leak is shown, no group is singled out.")
+        told.append("Since no leak is shown, no group is reported as different.")
     small = sum(not one.judged for one in groups)
     if small:
         told.append(f"{whole(small)} {'group was' if small == 1 else 'groups were'} too small to compare.")
@@ -192,13 +190,13 @@ def _groups_text(groups: Sequence[GroupLeak], *, leak: bool) -> str:
 
 def _facts(summary: Summary) -> list[tuple[str, str]]:
     context = summary.context
-    members = "" if summary.members is None else f", {whole(summary.members)} of them trained on"
+    members = "" if summary.members is None else f", {whole(summary.members)} of them training data"
     versions = context.versions.get("glasshouse", "")
     return [
         ("Date", f"{summary.written.astimezone(UTC):%d %B %Y, %H:%M} UTC" if summary.written is not None else ""),
         ("Author", context.author or "not named (--author)"),
         ("Model", model_words(str(context.settings.get("trainer", "")))),
-        ("How good it is", _accuracy(summary)),
+        ("Quality", _accuracy(summary)),
         (
             "Data",
             " ".join(filter(None, [context.about, f"{whole(summary.records)} {unit_of(summary)} audited{members}."])),
@@ -213,9 +211,9 @@ def _accuracy(summary: Summary) -> str:
     context = summary.context
     if context.train_accuracy is not None and context.test_accuracy is not None:
         return (
-            f"right about {100 * context.train_accuracy:.0f} of 100 {unit_of(summary)} of the training data and "
-            f"{100 * context.test_accuracy:.0f} of 100 outsiders"
+            f"correct for {100 * context.train_accuracy:.0f} of 100 {unit_of(summary)} of the training data and "
+            f"{100 * context.test_accuracy:.0f} of 100 non-members"
         )
     if context.train_rmse is not None and context.test_rmse is not None:
-        return f"typical error {context.train_rmse:.4g} on the training data and {context.test_rmse:.4g} on outsiders"
+        return f"typical error {context.train_rmse:.4g} on the training data and {context.test_rmse:.4g} on non-members"
     return ""

@@ -40,7 +40,7 @@ def next_steps(summary: Summary, rating: Rating, policy: Policy | None = None) -
     Args:
         summary: of the run.
         rating: of it.
-        policy: of the owner, for the ε that keeps its limit.
+        policy: of the user, for the ε that meets its limit.
 
     Example:
         >>> from glasshouse import Evidence, audit_evidence
@@ -51,15 +51,15 @@ def next_steps(summary: Summary, rating: Rating, policy: Policy | None = None) -
         >>> next_steps(summary, rating_of(summary))[0].title
         'Say which records trained the model'
     """
-    leak = summary.headline is not None and summary.headline.leak is True and not summary.context.warnings
+    leak = summary.shown is not None and summary.shown.leak
     steps = [*_to_know_more(summary)] if not leak or rating.level == "unknown" else []
     if leak:
         steps += [*_to_leak_less(summary, policy)]
         steps.append(
             Step(
                 title="Audit again, and compare",
-                why="A defence makes a model less useful and may gain little: the comparison says whether it helped "
-                "more than chance.",
+                why="A defence makes a model less useful and may gain little: the comparison shows whether it helped "
+                "by more than chance.",
                 codes=(Code(where="shell", text="glasshouse compare RUN NEW_RUN"),),
             )
         )
@@ -67,7 +67,7 @@ def next_steps(summary: Summary, rating: Rating, policy: Policy | None = None) -
         steps.append(
             Step(
                 title="Set your own limits",
-                why="Write what your organisation accepts into a file; every later audit is then judged by it.",
+                why="Write the limits that your organisation accepts into a file; later audits are then checked by it.",
                 codes=(Code(where="shell", text="glasshouse check RUN --policy risk.yaml"),),
             )
         )
@@ -77,7 +77,7 @@ def next_steps(summary: Summary, rating: Rating, policy: Policy | None = None) -
 def _to_know_more(summary: Summary) -> Iterator[Step]:
     context, unit = summary.context, unit_of(summary)
     if context.warnings:
-        yield Step(title="Mend what the warning names, and audit again", why="Until then no figure means anything.")
+        yield Step(title="Fix what the warning describes, and audit again", why="Until then no figure means anything.")
     if summary.headline is None:
         yield Step(
             title=f"Say which {unit} trained the model",
@@ -87,8 +87,8 @@ def _to_know_more(summary: Summary) -> Iterator[Step]:
     elif summary.headline.leak is None:
         yield Step(
             title="Draw the training data at random",
-            why="Then only the model can tell them from outsiders, and an audit shows what it reveals. Without members "
-            "in the audit file, a random half trains the model.",
+            why="Then members and non-members differ only in the training, and an audit shows what the model reveals. "
+            "Without members in the audit file, a random half trains the model.",
             codes=(Code(where="audit file", text="target: {kind: train, fraction: 0.5}"),),
         )
     elif summary.unlike:
@@ -99,13 +99,13 @@ def _to_know_more(summary: Summary) -> Iterator[Step]:
     if context.shadows < _MORE_SHADOWS and not context.warnings:
         yield Step(
             title="Use more shadow models",
-            why="More of them make the attacks stronger; with few, a leak stays unseen.",
+            why="More of them make the attacks stronger; with few, a leak may stay undetected.",
             codes=(Code(where="shell", text=f"glasshouse audit audit.yaml --shadows {_MORE_SHADOWS}"),),
         )
     if summary.power is not None and summary.power.auc > 0.55:
         yield Step(
             title=f"Audit more {unit}",
-            why="A sample of this size shows only a large leak; the expert's part says how many a finer audit needs.",
+            why="A sample of this size shows only a large leak; the expert section says how many a finer audit needs.",
         )
 
 
@@ -118,16 +118,16 @@ def _to_leak_less(summary: Summary, policy: Policy | None) -> Iterator[Step]:
     if gentler:
         yield Step(
             title="Fit the training data less closely",
-            why="Fewer epochs, early stopping or a simpler model: what a model does not learn by heart it cannot "
-            "reveal. It helps most where the model does far better on the training data than on outsiders, and "
-            "guarantees nothing.",
+            why="Fewer epochs, early stopping or a simpler model: a model cannot reveal what it did not memorise. This "
+            "helps most where the model does far better on the training data than on other data, and guarantees "
+            "nothing.",
             codes=gentler,
         )
     if not graph and summary.context.test_rmse is None and summary.context.settings.get("answers") != "labels alone":
         yield Step(
-            title="Answer with the decision alone",
-            why="Without confidences most attacks lose most of their strength, though not all of it. Measure what is "
-            "left.",
+            title="Return only the predicted class",
+            why="Without confidences most attacks lose much of their strength, but not all of it. Measure what remains."
+            "",
             codes=(
                 Code(where="audit file", text="answers: labels"),
                 Code(where="python", text="audit(population, trainer=trainer, attacker=Attacker(query=LabelOnly()))"),
@@ -142,11 +142,13 @@ def _private(summary: Summary, policy: Policy | None, trainer: str) -> Step:
     how = "with more noise" if already else "by noise in the training (DP-SGD)"
     title = f"Train with differential privacy {how}, epsilon {epsilon:g}"
     why = (
-        f"This bounds every attack, also those that nobody tried yet: at this epsilon no attacker finds more than "
-        f"{math.exp(epsilon):.1f} times as many members as outsiders that it accuses. The model becomes less useful."
+        f"This bounds every attack, including those nobody has tried yet: at this epsilon no attack's true-positive "
+        f"rate can exceed {math.exp(epsilon):.1f} times its false-positive rate. The model becomes less useful."
     )
     if "SklearnTrainer" in trainer or "Boosting" in trainer:
-        why += " It trains a network; trees cannot be trained so. For a table, add standardise: true to data."
+        why += (
+            " It trains a network; tree models cannot be trained this way. For a table, add standardise: true to data."
+        )
     return Step(
         title=title,
         why=why,
@@ -161,7 +163,7 @@ def _private(summary: Summary, policy: Policy | None, trainer: str) -> Step:
 
 
 def _epsilon(summary: Summary, policy: Policy | None) -> float:
-    """The largest ε, to one digit, that keeps the policy's strictest limit on the TPR: TPR ≤ exp(ε) · FPR."""
+    """The largest ε, to one digit, that meets the policy's strictest limit on the TPR: TPR ≤ exp(ε) · FPR."""
     ratios = [
         limit.most / limit.at_fpr
         for limit in (policy.limits if policy is not None else ())
@@ -210,12 +212,12 @@ def _review(summary: Summary) -> Step:
         "",
         'with open("RUN/records.csv", encoding="utf-8") as file:',
         '    members = [row for row in csv.DictReader(file) if row["member"] == "True"]',
-        f'exposed = [row["id"] for row in members if {test}]',
+        f'identified = [row["id"] for row in members if {test}]',
     )
     return Step(
-        title=f"Look at the exposed {unit_of(summary)}",
-        why="Often they are wrong, rare or doubled. Correct or remove them before the next training. This does not "
-        "protect the others: once they are gone, others may stand out, so audit again.",
+        title=f"Look at the identified {unit_of(summary)}",
+        why="They are often mislabelled, rare or duplicated. Correct or remove them before the next training. This "
+        "does not protect the rest: other records may then be identified, so audit again.",
         codes=(Code(where="python", text="\n".join(lines)),),
     )
 
@@ -234,7 +236,7 @@ def model_words(trainer: str) -> str:
         'RandomForestClassifier'
     """
     if not trainer or trainer.startswith("none:"):
-        return "given to the audit as it is; its training is not known here"
+        return "trained before the audit, which does not know how"
     if trainer.startswith("GNNTrainer"):
         network = re.search(r"architecture='([^']+)'", trainer) if "model=None" in trainer else None
         return f"a graph neural network ({network[1] if network else 'its owner’s'})"

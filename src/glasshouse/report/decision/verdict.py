@@ -1,6 +1,6 @@
 """The verdict in plain sentences, and what a reader asks after it.
 
-Who is wrongly flagged, which groups leak more, and which leak an audit of this size could have shown.
+How many flags are wrong, which groups leak more, and which leak an audit of this size could have shown.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ from glasshouse.report.format import percent, rate, whole
 _SHOWN: dict[bool | None, str] = {
     True: "A leak is shown",
     False: "No leak is shown",
-    None: "Whether the model leaks cannot be told, since members were not drawn at random",
+    None: "The audit is inconclusive, since members were not drawn at random",
 }
 _GUESSING = 0.5  # the AUC of scores that say nothing
-_BELOW = ", below what guessing gives: by chance, or since it takes members for others; this figure shows no leak"
+_BELOW = ", worse than guessing, by chance or because it takes members for non-members; this figure shows no leak"
 _FEW = 2  # with fewer shadow models the attacks are weak, and the figures a lower bound
 _WAYS: dict[Way, str] = {
-    "simulated": "{name}, the strongest of {tried} attacks on simulated targets, finds",
-    "half": "{name}, the strongest of {tried} attacks on one half of the records, finds on the other half",
-    "only": "{name} finds",
+    "simulated": "{name}, the strongest of {tried} attacks on simulated targets, identifies",
+    "half": "{name}, the strongest of {tried} attacks on one half of the records, identifies on the other half",
+    "only": "{name} identifies",
     "shown": (
-        "{name}, which shows it best of {tried} attacks on these same records, so that its estimates tend to be too "
-        "high (the intervals allow for that choice), finds"
+        "{name}, which shows it best of {tried} attacks on these same records, so its estimates tend to be too high "
+        "(the intervals allow for that choice), identifies"
     ),
 }
 
@@ -141,13 +141,13 @@ def verdict(found: HeadlineFigures | None, context: Context, privacy: PrivacyVer
     many = f"{found.tried} attack" + ("s" if found.tried > 1 else "")
     shown, many = _SHOWN[found.leak], f"{many}; by {found.carrier}" if found.carrier else many
     if found.leak is False and context.shadows < _FEW:
-        shown = "No leak is shown by attacks this weak, which does not show that the model is safe"
+        shown = "No leak is shown, but attacks this weak do not show that the model is safe"
     who = _WAYS[found.way].format(name=found.title, tried=found.tried)
     level = f"{100 * found.confidence:g} % interval"
     low, high = found.auc_interval
     area = f"{found.auc:.3f} ({level} {low:.3f} to {high:.3f})" + (_BELOW if high < _GUESSING else "")
     if found.rate is None:
-        who = who.replace("finds", "reaches")
+        who = who.replace("identifies", "reaches")
         return f"{shown} ({found.p_text}, {many}). {who} AUC {area}; chance gives 0.5{_and(privacy)}. {attacker}."
     share = _share(found, found.rate, level)
     return f"{shown} ({found.p_text}, {many}). {who} {share}. Its AUC is {area}{_and(privacy)}. {attacker}."
@@ -158,7 +158,7 @@ def _attacker(context: Context) -> str:
     if context.shadows >= _FEW:
         return f"The attacker had {context.shadows} shadow models ({context.mode})"
     had = "one reference model was" if context.shadows else "no shadow models were"
-    return f"{had.capitalize()} trained: these figures are a lower bound of what an attacker finds"
+    return f"{had.capitalize()} trained: these figures are a lower bound on what an attacker can do"
 
 
 def _and(privacy: PrivacyVerdict | None) -> str:
@@ -174,12 +174,34 @@ def _share(found: HeadlineFigures, figure: RateFigure, level: str) -> str:
     others = f"{whole(found.non_members)} non-members"
     if not figure.reached:
         return (
-            f"{text} while {percent(figure.fpr)} of {others} are wrongly accused; scores are tied, and no threshold "
-            f"accuses fewer, so nothing can be measured at {rate(figure.wanted)}; chance finds {percent(figure.chance)}"
+            f"{text} while {percent(figure.fpr)} of {others} are flagged; scores are tied and no threshold flags "
+            f"fewer, so nothing can be measured at {rate(figure.wanted)}; chance identifies {percent(figure.chance)}"
         )
     few = f", so this rests on {figure.allowed} of them" if figure.allowed < ENOUGH_WRONG else ""
-    price = f"{rate(figure.wanted)} of {others} are wrongly accused{few}"
-    return f"{text} while {price}; chance finds {percent(figure.chance)}"
+    price = f"{rate(figure.wanted)} of {others} are flagged{few}"
+    return f"{text} while {price}; chance identifies {percent(figure.chance)}"
+
+
+def target_sentence(context: Context) -> str:
+    """How well the target does on members and on non-members; empty if that is not known.
+
+    Example:
+        >>> target_sentence(Context(shadows=2, mode="online", train_accuracy=1.0, test_accuracy=0.9))
+        'Target: accuracy 100.0 % on members, 90.0 % on non-members.'
+    """
+    if context.train_accuracy is not None and context.test_accuracy is not None:
+        inside, outside = percent(context.train_accuracy), percent(context.test_accuracy)
+        return f"Target: accuracy {inside} on members, {outside} on non-members."
+    if context.train_rmse is None or context.test_rmse is None:
+        return ""
+    inside, outside = (
+        f"{error:.4g} on {who}" + ("" if share is None else f" (R² {share:.2f})")
+        for error, share, who in (
+            (context.train_rmse, context.train_r2, "members"),
+            (context.test_rmse, context.test_r2, "non-members"),
+        )
+    )
+    return f"Target: root mean squared error {inside}, {outside}."
 
 
 def notes(
@@ -199,7 +221,7 @@ def notes(
             )
         found += [
             f"At {rate(figure.wanted)} false positives only {figure.allowed} of {whole(others)} non-members may be "
-            f"accused. The rate rests on these few, so its interval is wide. For a sharp figure, audit "
+            f"flagged. The rate rests on these few, so its interval is wide. For a sharper figure, audit "
             f"{whole(ENOUGH_WRONG / figure.wanted)} non-members."
             for figure in metrics.rates
             if figure.allowed < ENOUGH_WRONG
@@ -214,8 +236,8 @@ def whole_sentence(attack: AttackFigures) -> str:
         return ""
     low, high = found.auc_interval
     rates = [
-        f"; it finds {percent(one.tpr)} of the members ({percent(one.interval.low)} to {percent(one.interval.high)}) "
-        f"while {rate(one.wanted)} of the others are accused"
+        f"; it identifies {percent(one.tpr)} of the members ({percent(one.interval.low)} to "
+        f"{percent(one.interval.high)}) while {rate(one.wanted)} of the non-members are flagged"
         for one in found.rates[:1]
     ]
     return (
@@ -226,12 +248,12 @@ def whole_sentence(attack: AttackFigures) -> str:
 
 
 def precision_sentence(attack: AttackFigures) -> str:
-    """Of those that an attack accuses, how many wrongly; empty if it has no threshold or the members are not known."""
+    """How many flags of an attack are wrong; empty if it has no threshold or the members are not known."""
     if not attack.accusations:
         return ""
     first = attack.accusations[0]
     if not first.tpr and not first.fpr:
-        return f"At its threshold for {rate(first.wanted)} FPR, {attack.name} accuses nobody."
+        return f"At its threshold for {rate(first.wanted)} FPR, {attack.name} flags no record."
     shares = [
         (
             rate(one.prior),
@@ -243,13 +265,13 @@ def precision_sentence(attack: AttackFigures) -> str:
     (prior, wrong), *others = shares
     more = "".join(f"; {share} at {prior}" for prior, share in others)
     return (
-        f"Of those that {attack.name} accuses at its threshold for {rate(first.wanted)} FPR, {wrong} are not members, "
-        f"if {prior} of those asked about are members{more}."
+        f"At its threshold for {rate(first.wanted)} FPR, {wrong} of the records that {attack.name} flags are not "
+        f"members if {prior} of all records are members{more}."
     )
 
 
 def list_sentence(attack: AttackFigures, *, leak: bool = True) -> str:
-    """How many records can be called members with a bounded share of errors; empty without simulated targets or leak.
+    """How many records can be flagged with a bounded share of errors; empty without simulated targets or leak.
 
     One list in ten of a model that leaks nothing is not empty, so where the test of all attacks finds no leak, a list
     is not shown.
@@ -257,11 +279,11 @@ def list_sentence(attack: AttackFigures, *, leak: bool = True) -> str:
     if attack.listed is None or not leak:
         return ""
     if not attack.listed:
-        return f"{attack.name} can list no record as a member with at most {rate(DISCOVERY_LEVEL)} of the list wrong."
+        return f"{attack.name} can flag no record if at most {rate(DISCOVERY_LEVEL)} of the flags may be wrong."
     many = f"{whole(attack.listed)} record" + ("" if attack.listed == 1 else "s")
     return (
-        f"By {attack.name}, {many} can be called {'a member' if attack.listed == 1 else 'members'} with at most "
-        f"{rate(DISCOVERY_LEVEL)} of such calls wrong, on average over targets like the shadow models."
+        f"{attack.name} can flag {many} with at most {rate(DISCOVERY_LEVEL)} of the flags wrong, on average over "
+        f"targets like the shadow models."
     )
 
 
@@ -270,30 +292,28 @@ def groups_sentence(groups: Sequence[GroupLeak]) -> str:
 
     Example:
         >>> groups_sentence([GroupLeak(column="sex", group="f", members=90, non_members=90, auc=0.6, judged=True)])
-        'No group leaks more or less than the others of its column, after correction for 1 comparisons.'
+        'No group differs significantly from the others of its column (corrected for 1 comparisons).'
     """
     compared = sum(one.judged for one in groups)
     if not compared:
         return ""
     named = [f"{one.column} {one.group} ({one.singled_out}, AUC {one.auc:.3f})" for one in groups if one.singled_out]
     if not named:
-        return (
-            f"No group leaks more or less than the others of its column, after correction for {compared} comparisons."
-        )
+        return f"No group differs significantly from the others of its column (corrected for {compared} comparisons)."
     return (
-        f"Groups that leak more or less than the others of their column, after correction for {compared} comparisons: "
-        f"{'; '.join(named)}."
+        f"Groups that leak significantly more or less than the others of their column (corrected for {compared} "
+        f"comparisons): {'; '.join(named)}."
     )
 
 
 def power_sentences(power: Power) -> tuple[str, str]:
     """Which leak this audit could have shown, and what a finer one needs."""
-    rates = [f"{percent(one.tpr)} of the members found at {rate(one.wanted)} FPR" for one in power.rates]
+    rates = [f"a TPR of {percent(one.tpr)} at {rate(one.wanted)} FPR" for one in power.rates]
     shown = ", or ".join([f"an AUC of {power.auc:.3f}", *rates])
     return (
-        f"This audit would show {shown}, in four of five cases (at 5 %, corrected for {power.figures} figures). A "
-        f"smaller leak would probably stay unseen.",
-        f"To find an AUC of {power.finer_auc:g}, audit about {whole(power.records_for_auc)} records; for a rate at "
+        f"This audit would detect {shown} in four of five cases (at 5 %, corrected for {power.figures} figures). A "
+        f"smaller leak would probably stay undetected.",
+        f"To detect an AUC of {power.finer_auc:g}, audit about {whole(power.records_for_auc)} records; for a rate at "
         f"{rate(power.finer_rate)} FPR that rests on ten false positives, {whole(power.non_members_for_rate)} "
         f"non-members.",
     )
@@ -306,24 +326,20 @@ def accusation_table(attacks: Sequence[AttackFigures]) -> Table:
             "attack": attack.name,
             "wanted_fpr": one.wanted,
             "prior": precision.prior,
-            "precision": np.nan if precision.value is None else precision.value,
-            "precision_low": precision.interval.low,
-            "precision_high": precision.interval.high,
-            **{
-                key: value
-                for name in ("tpr", "fpr", "advantage")
-                for key, value in (
-                    (name, getattr(one, name)),
-                    (f"{name}_low", getattr(one, f"{name}_interval").low),
-                    (f"{name}_high", getattr(one, f"{name}_interval").high),
-                )
-            },
+            **_with_ends("precision", precision.value, precision.interval),
+            **_with_ends("tpr", one.tpr, one.tpr_interval),
+            **_with_ends("fpr", one.fpr, one.fpr_interval),
+            **_with_ends("advantage", one.advantage, one.advantage_interval),
         }
         for attack in attacks
         for one in attack.accusations
         for precision in one.precisions
     ]
     return Table({name: np.array([row[name] for row in rows]) for name in (rows[0] if rows else ())})
+
+
+def _with_ends(name: str, value: float | None, interval: Interval) -> dict[str, float]:
+    return {name: np.nan if value is None else value, f"{name}_low": interval.low, f"{name}_high": interval.high}
 
 
 def group_leak_table(groups: Sequence[GroupLeak]) -> Table:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from markupsafe import Markup
 
 _LABEL_HEIGHT = 16
+_LEGEND_ROW = 18.0
 
 
 def element(name: str, text: str | None = None, **attributes: object) -> Markup:
@@ -127,12 +128,29 @@ class Frame:
             parts.append(element("text", ylabel, x=13, y=across, css="name", text_anchor="middle", transform=turned))
         return parts
 
+    def line(self, xs: Iterable[float], ys: Iterable[float]) -> str:
+        """A path of straight lines from point to point."""
+        return "M" + "L".join(f"{self.px(x):.1f} {self.py(y):.1f}" for x, y in zip(xs, ys, strict=True))
+
     def steps(self, xs: Sequence[float], ys: Sequence[float]) -> str:
         """A path that keeps each value until the next: rates are never interpolated."""
         path = f"M{self.px(xs[0]):.1f} {self.py(ys[0]):.1f}"
         for x, y in zip(xs[1:], ys[1:], strict=True):
             path += f"H{self.px(x):.1f}V{self.py(y):.1f}"
         return path
+
+
+def legend(frame: Frame, entries: Sequence[tuple[str, str]], *, upper: bool = False) -> list[Markup]:
+    """Names with their line styles, in the lower or the upper right corner of a frame."""
+    widest, tall = 8.0 * max(len(text) for text, _ in entries) + 42, _LEGEND_ROW * len(entries)
+    left = frame.width - frame.right - widest - 4
+    top = frame.top + 6 if upper else frame.height - frame.bottom - tall - 8
+    parts = [element("rect", x=left - 6, y=top - 2, width=widest + 6, height=tall + 6, css="legend")]
+    for row, (text, css) in enumerate(entries):
+        y = top + _LEGEND_ROW * (row + 0.5) + 2
+        parts.append(element("path", d=f"M{left:.1f} {y:.1f}h28", css=css))
+        parts.append(element("text", text, x=left + 35, y=y + 4, css="key"))
+    return parts
 
 
 def _number(value: object) -> object:

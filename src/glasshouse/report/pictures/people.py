@@ -19,10 +19,10 @@ _DOT = "M5 3.4a3.1 3.1 0 1 1 0 6.2a3.1 3.1 0 1 1 0-6.2z"
 
 
 def people_picture(found: float, *, high: float | None = None, label: str, name: str, people: bool = True) -> Markup:
-    """1 000 figures in rows: first those that are pointed at, then those up to the interval's end, then the others.
+    """1 000 figures in rows: first those that are flagged, then those up to the interval's end, then the rest.
 
     Args:
-        found: the share that is pointed at.
+        found: the share that is flagged.
         high: the upper end of its interval; None if there is none.
         label: for readers who cannot see it.
         name: a word of its own in the page, for the three patterns.
@@ -47,15 +47,15 @@ def people_picture(found: float, *, high: float | None = None, label: str, name:
     return picture(parts, width=width, height=height, label=label, css="plot people")
 
 
-def exposure_picture(exposure: Exposure | None, *, name: str, outsiders: bool = False) -> Markup | None:
-    """The members of an exposure, or its outsiders; None if nothing was counted."""
+def exposure_picture(exposure: Exposure | None, *, name: str, members: bool = True) -> Markup | None:
+    """The members of an exposure, or its non-members; None if nothing was counted."""
     if exposure is None:
         return None
     per, people = exposure.per, exposure.unit == "records"
-    if outsiders:
-        told = f"{exposure.wrong:.0f} of {per} outsiders are wrongly accused."
+    if not members:
+        told = f"{exposure.wrong:.0f} of {per} non-members are wrongly flagged."
         return people_picture(exposure.wrong / per, label=told, name=name, people=people)
-    told = f"{exposure.found:.0f} of {per} members are singled out; with the interval, up to {exposure.high:.0f}."
+    told = f"{exposure.found:.0f} of {per} members are identified; with the interval, up to {exposure.high:.0f}."
     return people_picture(exposure.found / per, high=exposure.high / per, label=told, name=name, people=people)
 
 
@@ -88,12 +88,12 @@ def groups_picture(
     figure: Literal["auc", "tpr"] = "auc",
     name: str = "AUC within the group",
 ) -> Markup:
-    """A figure of each group that is large enough, one row each; groups that are singled out have another colour.
+    """A figure of each group that is large enough, one row each; groups that differ significantly have another colour.
 
     Args:
         groups: the leaks; those without the figure are not drawn.
         overall: the figure over all records, drawn as a line; None for no line.
-        figure: the area within the group, or the share of its members that is found, drawn as a count of 1 000.
+        figure: the area within the group, or the share of its members that is identified, drawn as a count of 1 000.
         name: of the axis.
 
     Example:

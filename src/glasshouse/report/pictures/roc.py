@@ -1,15 +1,69 @@
-"""ROC curves on logarithmic axes, with bands, chance, and the smallest rate that the sample can resolve."""
+"""ROC curves: points to draw, and their picture on logarithmic axes with bands and chance."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
+import numpy as np
 from markupsafe import Markup
 
-from glasshouse.report.figures import Curve
-from glasshouse.report.pictures.axes import Axis, Frame, element, picture
+from glasshouse.evaluation import ROC, tpr_intervals
+from glasshouse.report.pictures.axes import Axis, Frame, element, legend, picture
 
-_WIDTH, _HEIGHT, _ROW = 440.0, 400.0, 18.0
+_POINTS = 160
+_COARSE = {"nodes": 21, "halvings": 13}  # enough for a picture
+
+
+@dataclass(frozen=True)
+class Curve:
+    """Points of a ROC, FPR rising, each with the interval of the TPR at its FPR, point by point.
+
+    Args:
+        fpr: [P] false-positive rates.
+        tpr: [P] true-positive rates.
+        low: [P] lower ends of the TPR's intervals, each point by itself.
+        high: [P] upper ends.
+        members: how many members were scored.
+        non_members: how many non-members; one over this number is the smallest rate that can be measured.
+    """
+
+    fpr: tuple[float, ...]
+    tpr: tuple[float, ...]
+    low: tuple[float, ...]
+    high: tuple[float, ...]
+    members: int
+    non_members: int
+
+
+def curve_of(roc: ROC, *, confidence: float = 0.95) -> Curve:
+    """At most ``points`` points, evenly spread over the logarithm of the FPR.
+
+    At each grid rate it keeps the largest achievable FPR not above it, so nothing is interpolated. Between two kept
+    points the true curve is at or above the step that is drawn.
+
+    Example:
+        >>> from glasshouse.evaluation import roc
+        >>> curve_of(roc([0.9, 0.5, 0.5, 0.1], [1, 1, 0, 0])).tpr
+        (0.5, 1.0, 1.0)
+    """
+    outside = roc.non_members
+    grid = np.unique(np.rint(np.geomspace(1, outside, _POINTS - 1)).astype(np.int64))
+    counts = np.rint(roc.fpr * outside).astype(np.int64)
+    kept = np.unique(np.searchsorted(counts, np.concatenate([[0], grid]), side="right") - 1)
+    # the true rate behind a count of 0 is not 0: half a non-member stands for it
+    bands = tpr_intervals(roc, np.clip(counts[kept], 0.5, outside - 0.5) / outside, confidence=confidence, **_COARSE)
+    return Curve(
+        fpr=tuple(roc.fpr[kept].tolist()),
+        tpr=tuple(roc.tpr[kept].tolist()),
+        low=tuple(band.low for band in bands),
+        high=tuple(band.high for band in bands),
+        members=roc.members,
+        non_members=outside,
+    )
+
+
+_WIDTH, _HEIGHT = 440.0, 400.0
 _LETTERS = 28
 
 
@@ -22,7 +76,6 @@ def roc_picture(curves: Mapping[str, Curve], *, style: str = "") -> Markup:
 
     Example:
         >>> from glasshouse.evaluation import roc
-        >>> from glasshouse.report.figures import curve_of
         >>> roc_picture({"base": curve_of(roc([0.9, 0.5, 0.5, 0.1], [1, 1, 0, 0]))}).startswith("<svg")
         True
     """
@@ -31,15 +84,15 @@ def roc_picture(curves: Mapping[str, Curve], *, style: str = "") -> Markup:
     frame = Frame(axis, axis, _WIDTH, _HEIGHT)
     parts = [Markup("<style>{}</style>").format(Markup(style))] if style else []  # noqa: S704 (our own sheet)
     parts += [*_floor(frame, 1 / most), *frame.grid("false-positive rate", "true-positive rate")]
-    chance = f"M{frame.px(axis.low):.1f} {frame.py(axis.low):.1f}L{frame.px(1):.1f} {frame.py(1):.1f}"
-    parts.append(element("path", d=chance, css="chance"))
+    parts.append(element("path", d=frame.line((axis.low, 1), (axis.low, 1)), css="chance"))
     drawn = _joined(curves)
     for index, curve in enumerate(drawn.values()):
         parts.append(element("path", d=_band(frame, curve), css=f"band s{index % 6}"))
     for index, curve in enumerate(drawn.values()):
         path = frame.steps((*curve.fpr, 1.0), (*curve.tpr, 1.0))
         parts.append(element("path", d=path, css=f"curve s{index % 6} d{index % 4}"))
-    parts += _legend(frame, list(drawn))
+    entries = [(name[:_LETTERS], f"curve s{index % 6} d{index % 4}") for index, name in enumerate(list(drawn)[:12])]
+    parts += legend(frame, [*entries, ("chance", "chance")])  # below chance, where useful attacks have no curve
     names = ", ".join(curves)
     label = f"True-positive rate against false-positive rate of {names}, both on logarithmic axes, with bands."
     return picture(parts, width=_WIDTH, height=_HEIGHT, label=label, css="plot roc")
@@ -70,18 +123,3 @@ def _band(frame: Frame, curve: Curve) -> str:
     for number in range(len(xs) - 1, 0, -1):
         back += f"V{frame.py(lows[number - 1]):.1f}H{frame.px(xs[number - 1]):.1f}"
     return f"{there}V{frame.py(lows[-1]):.1f}{back}Z"
-
-
-def _legend(frame: Frame, names: list[str]) -> list[Markup]:
-    """In the corner below chance, where useful attacks have no curve."""
-    entries = [(name, f"curve s{index % 6} d{index % 4}") for index, name in enumerate(names[:12])]
-    entries.append(("chance", "chance"))
-    widest = 8.0 * max(len(name[:_LETTERS]) for name, _ in entries) + 42
-    left = frame.width - frame.right - widest - 4
-    top = frame.height - frame.bottom - _ROW * len(entries) - 8
-    parts = [element("rect", x=left - 6, y=top - 2, width=widest + 6, height=_ROW * len(entries) + 6, css="legend")]
-    for row, (name, css) in enumerate(entries):
-        y = top + _ROW * (row + 0.5) + 2
-        parts.append(element("path", d=f"M{left:.1f} {y:.1f}h28", css=css))
-        parts.append(element("text", name[:_LETTERS], x=left + 35, y=y + 4, css="key"))
-    return parts

@@ -1,22 +1,114 @@
-"""Pictures of scores: their distribution, their calibration, and how many flagged records are members."""
+"""Scores: their distribution, their calibration, and how many flagged records are members, each with its picture."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from markupsafe import Markup
 
+from glasshouse.core.arrays import BoolArray, FloatArray
+from glasshouse.evaluation import Interval, clopper_pearson
+from glasshouse.evaluation.checks.calibration import binned, calibration_floor
 from glasshouse.evaluation.precision import Accusations, precision_at
-from glasshouse.report.figures import Histogram, Reliability
 from glasshouse.report.pictures.axes import Axis, Frame, element, picture
+
+_BINS = 40
+_TAIL = 0.005
+
+
+@dataclass(frozen=True)
+class Histogram:
+    """Counts of scores in bins of equal width; scores outside count in the first and the last bin.
+
+    Args:
+        edges: [B + 1].
+        members: [B] how many members; how many records if the members are not known.
+        others: [B] how many non-members; None if the members are not known.
+        cut: how many scores are outside the edges.
+    """
+
+    edges: tuple[float, ...]
+    members: tuple[int, ...]
+    others: tuple[int, ...] | None
+    cut: int
+
+
+def histogram_of(scores: FloatArray, members: BoolArray | None, *, posterior: bool = False) -> Histogram:
+    """Counts of scores [N]; the bins cover [0, 1] for a probability, else all but the farthest scores on each side.
+
+    Example:
+        >>> found = histogram_of(np.array([0.1, 0.9, 0.9]), np.array([False, True, True]), posterior=True)
+        >>> sum(found.members), sum(found.others), found.edges[-1]
+        (2, 1, 1.0)
+    """
+    low, high = (0.0, 1.0) if posterior else (float(np.quantile(scores, q)) for q in (_TAIL, 1 - _TAIL))
+    if not high > low:  # all scores are equal
+        low, high = low - 0.5, low + 0.5
+    edges = np.linspace(low, high, _BINS + 1)
+    inside = np.clip(scores, low, high)
+    parts = [inside] if members is None else [inside[members], inside[~members]]
+    counts = [tuple(np.histogram(part, edges)[0].tolist()) for part in parts]
+    return Histogram(
+        edges=tuple(edges.tolist()),
+        members=counts[0],
+        others=None if members is None else counts[1],
+        cut=int((inside != scores).sum()),
+    )
+
+
+@dataclass(frozen=True)
+class Reliability:
+    """A reliability diagram: records in bins of their posterior.
+
+    Args:
+        said: mean posterior of each bin that holds a record.
+        found: share of members in it.
+        intervals: Clopper-Pearson intervals of the share.
+        counts: records in it.
+        error: expected calibration error: the mean of |said - found| over records.
+        floor: the error that chance alone gives, even if every posterior is exactly right.
+    """
+
+    said: tuple[float, ...]
+    found: tuple[float, ...]
+    intervals: tuple[Interval, ...]
+    counts: tuple[int, ...]
+    error: float
+    floor: float
+
+
+def reliability_of(posteriors: FloatArray, members: BoolArray, *, confidence: float = 0.95) -> Reliability:
+    """Compare posteriors [N] with true membership [N], in ten bins of equal width.
+
+    Example:
+        >>> found = reliability_of(np.array([0.2, 0.2, 0.8, 0.8]), np.array([0, 0, 1, 0], dtype=bool))
+        >>> found.found, round(found.error, 3)
+        ((0.0, 0.5), 0.25)
+    """
+    bins = binned(posteriors, members)
+    counts = np.rint(bins.mass * len(posteriors)).astype(np.int64)
+    hits = np.rint(bins.found * counts).astype(np.int64)
+    return Reliability(
+        said=tuple(bins.said.tolist()),
+        found=tuple(bins.found.tolist()),
+        intervals=tuple(
+            clopper_pearson(int(hit), int(count), confidence=confidence)
+            for hit, count in zip(hits, counts, strict=True)
+        ),
+        counts=tuple(counts.tolist()),
+        error=bins.error,
+        floor=calibration_floor(posteriors),
+    )
+
 
 _HISTOGRAM_WIDTH, _HISTOGRAM_HEIGHT = 360.0, 210.0
 
 
 def histogram_picture(name: str, histogram: Histogram, *, threshold: float | None = None) -> Markup:
-    """Shares of members and of others in each bin; a line where the attack would begin to call members.
+    """Shares of members and of non-members in each bin; a line at the threshold of the attack.
 
     Example:
         >>> histogram_picture("base", Histogram((0.0, 0.5, 1.0), (1, 3), (2, 2), 0)).count("<path")
@@ -70,8 +162,7 @@ def reliability_picture(name: str, calibration: Reliability) -> Markup:
     axis = Axis(0.0, 1.0, percent=True)
     frame = Frame(axis, axis, _RELIABILITY_WIDTH, _RELIABILITY_HEIGHT)
     parts = frame.grid(f"posterior of {name}", "share of members")
-    line = f"M{frame.px(0):.1f} {frame.py(0):.1f}L{frame.px(1):.1f} {frame.py(1):.1f}"
-    parts.append(element("path", d=line, css="chance"))
+    parts.append(element("path", d=frame.line((0, 1), (0, 1)), css="chance"))
     for said, found, interval in zip(calibration.said, calibration.found, calibration.intervals, strict=True):
         x = frame.px(said)
         parts.append(element("line", x1=x, x2=x, y1=frame.py(interval.low), y2=frame.py(interval.high), css="bar s0"))
@@ -85,11 +176,11 @@ _PRECISION_WIDTH, _PRECISION_HEIGHT, _FEWEST = 440.0, 270.0, 0.001
 
 
 def precision_picture(name: str, found: Accusations) -> Markup:
-    """The share of members among the accused against their share among all, with its band; dots at stated priors.
+    """The share of members among the flagged against their share among all, with its band; dots at stated priors.
 
     Args:
         name: of the attack.
-        found: what its threshold finds; somebody must be accused.
+        found: what its threshold flags; at least one record.
 
     Example:
         >>> from glasshouse.evaluation import Interval
@@ -102,24 +193,21 @@ def precision_picture(name: str, found: Accusations) -> Markup:
     frame = Frame(
         Axis(_FEWEST, 0.5, log=True, percent=True), Axis(0.0, 1.0, percent=True), _PRECISION_WIDTH, _PRECISION_HEIGHT
     )
-    parts = frame.grid("members among those asked about", "members among the accused")
+    parts = frame.grid("share of members among all records", "share of members among the flagged")
     priors = np.geomspace(_FEWEST, 0.5, 60).tolist()
     last = found.precisions[-1]  # one precision gives the ratio of the rates, and so all the others
     value, low, high = (
         [precision_at(prior, _ratio(last.prior, share)) for prior in priors]
         for share in (last.value or 0.0, last.interval.low, last.interval.high)
     )
-    there = [f"{frame.px(x):.1f} {frame.py(y):.1f}" for x, y in zip(priors, high, strict=True)]
-    back = [f"{frame.px(x):.1f} {frame.py(y):.1f}" for x, y in zip(reversed(priors), reversed(low), strict=True)]
-    parts.append(element("path", d="M" + "L".join([*there, *back]) + "Z", css="band s0"))
-    chance = "L".join(f"{frame.px(x):.1f} {frame.py(x):.1f}" for x in priors)
-    parts.append(element("path", d=f"M{chance}", css="chance"))
-    line = "L".join(f"{frame.px(x):.1f} {frame.py(y):.1f}" for x, y in zip(priors, value, strict=True))
-    parts.append(element("path", d=f"M{line}", css="curve s0"))
+    band = frame.line([*priors, *reversed(priors)], [*high, *reversed(low)])
+    parts.append(element("path", d=f"{band}Z", css="band s0"))
+    parts.append(element("path", d=frame.line(priors, priors), css="chance"))
+    parts.append(element("path", d=frame.line(priors, value), css="curve s0"))
     for one in found.precisions:
         if one.value is not None:
             parts.append(element("circle", cx=frame.px(one.prior), cy=frame.py(one.value), r=4, css="dot s0"))
-    label = f"Share of members among those that {name} accuses, against their share among those asked about."
+    label = f"Share of members among the records that {name} flags, against their share among all records."
     return picture(parts, width=_PRECISION_WIDTH, height=_PRECISION_HEIGHT, label=label, css="plot precision")
 
 
