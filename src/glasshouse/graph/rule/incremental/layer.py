@@ -12,7 +12,7 @@ from typing import NamedTuple, Protocol, runtime_checkable
 import torch
 from torch import Tensor
 
-from glasshouse.graph.rule.incremental.balls import Rings
+from glasshouse.graph.rule.incremental.balls import Step
 from glasshouse.graph.rule.incremental.graph import MaskedGraph
 from glasshouse.graph.rule.incremental.segments import segment_sum, starts_of
 
@@ -43,14 +43,12 @@ class Toggled(NamedTuple):
 class Kept(Protocol):
     """The state of one layer after the forward pass under a group of masks."""
 
-    def toggle(self, changed: Tensor | None, rings: Rings, *, inner: int, outer: int) -> Toggled:
-        """New outputs of ball ``outer`` from new inputs of ball ``inner``.
+    def toggle(self, changed: Tensor | None, step: Step) -> Toggled:
+        """New outputs of the outer ball from new inputs of the inner one.
 
         Args:
             changed: new inputs [inner rows, models, width]; None if the inputs do not change (first layer).
-            rings: balls and paths.
-            inner: which ball holds the changed inputs.
-            outer: which ball's outputs are wanted.
+            step: balls and paths.
         """
 
 

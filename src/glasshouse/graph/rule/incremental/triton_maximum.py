@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from glasshouse.graph.rule.incremental.balls import Paths
+from glasshouse.graph.rule.incremental.balls import Step
 from glasshouse.graph.rule.incremental.graph import MaskedGraph
 from glasshouse.graph.rule.incremental.triton import blocks_of, kernel
 
@@ -219,43 +219,30 @@ def _toggled(  # type: ignore[no-untyped-def]
 
 
 def toggled_maxima(
-    values: Tensor,
-    changed: Tensor | None,
-    value: Tensor,
-    sender: Tensor,
-    graph: MaskedGraph,
-    paths: Paths,
-    *,
-    node: Tensor,
-    source_node: Tensor,
-    kind: Tensor,
+    table: Tensor, values: Tensor, value: Tensor, sender: Tensor, graph: MaskedGraph, step: Step, *, first: bool
 ) -> tuple[Tensor, Tensor]:
     """New maxima [rows, values], -inf for a row without senders, and whether each row differs, bool [rows].
 
     Args:
+        table: new inputs of the inner ball [inner rows, values], or ``values``.
         values: kept inputs [N, values].
-        changed: new inputs of the inner ball [inner rows, values]; None if they are the kept ones.
         value: kept maxima [N, values].
         sender: the largest senders, int32 [ranks, N, values].
         graph: who sends to whom.
-        paths: from the inner ball to the outer one.
-        node: node of each outer row.
-        source_node: node of each inner row.
-        kind: int32 [inner rows], 1 for a removed target, 2 for an added one, else 0.
+        step: balls and paths.
+        first: whether the new inputs are the kept ones.
     """
-    rows, width = len(node), values.shape[1]
+    rows, width, paths = len(step.ball.node), values.shape[1], step.paths
     out = values.new_empty(rows, width)
-    alive = torch.zeros(rows, dtype=torch.int32, device=node.device)
-    inner = torch.full_like(node, -1)
-    inner[paths.inside] = torch.arange(len(paths.inside), device=node.device)
+    alive = torch.zeros(rows, dtype=torch.int32, device=values.device)
     block, blocks = blocks_of(width, most=_BLOCK)
     _toggled.launch(
         rows * blocks,
-        *(out, alive, values if changed is None else changed, values, value, sender),
-        *(node, paths.source, paths.start, source_node, kind, inner, graph.loops),
+        *(out, alive, table, values, value, sender),
+        *(step.ball.node, paths.source, paths.start, step.source.node, step.kind, step.inner, graph.loops),
         *(graph.sources.start, graph.sources.other, width, len(values), blocks),
         warps=1,
-        FIRST=changed is None,
+        FIRST=first,
         RANKS=len(sender),
         BLOCK=block,
     )

@@ -42,32 +42,6 @@ _ZERO = np.float32(0)
 
 
 @inner_kernel
-def appear(x: int, top: F32, value: F32, delta: F32) -> None:
-    """``value[0]`` joins the values of row x."""
-    for j in range(delta.shape[1]):
-        delta[0, j] = max(value[0, j] - top[x, j], _ZERO)
-
-
-@inner_kernel
-def leave(x: int, top: F32, second: F32, value: F32, delta: F32) -> None:
-    """``value[0]`` goes."""
-    for j in range(delta.shape[1]):
-        largest = top[x, j]
-        gap = second[x, j] - largest
-        delta[0, j] = gap if value[0, j] >= largest else _ZERO
-
-
-@inner_kernel
-def replace_one(x: int, top: F32, second: F32, old: F32, w: int, new: F32, k: int, delta: F32) -> None:
-    """``old[w]`` becomes ``new[k]``."""
-    for j in range(delta.shape[1]):
-        largest = top[x, j]
-        runner_up = second[x, j]
-        others = largest if old[w, j] < largest else runner_up
-        delta[0, j] = max(others, new[k, j]) - largest
-
-
-@inner_kernel
 def replace_several(
     with_v: bool, v: int, x: int, moved: int, graph: CSR, top: F32, second: F32, before: F32, scratch: Any
 ) -> None:
@@ -420,16 +394,7 @@ def _new_logits(v: int, i: int, graph: CSR, weights: SAGEWeights, state: SAGESta
     width = before.shape[1]
     if i >= near and moved == 0:
         return False
-    if i >= near and moved == 1:
-        k = scratch.moved[0]
-        replace_one(x, state.hidden1, state.hidden2, before, reach.nodes[k], after, k, delta)
-    elif i < near and moved == 0:
-        if graph.member[v]:
-            leave(x, state.hidden1, state.hidden2, scratch.own, delta)
-        else:
-            appear(x, state.hidden1, scratch.own, delta)
-    else:
-        replace_several(i < near, v, x, moved, graph, state.hidden1, state.hidden2, before, scratch)
+    replace_several(i < near, v, x, moved, graph, state.hidden1, state.hidden2, before, scratch)
     project(delta, 0, weights.W2, models, scratch.part, 0)
     for j in range(len(row.logits)):
         row.logits[j] = state.logits[x, j] + scratch.part[0, j]
