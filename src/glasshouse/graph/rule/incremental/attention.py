@@ -6,7 +6,8 @@ A sum or a mean of messages that depend on both ends, or on the edge, is the sam
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
+from functools import cached_property
 from typing import Literal, NamedTuple
 
 import torch
@@ -26,7 +27,7 @@ from glasshouse.graph.rule.incremental.layer import (
     under_every_mask,
 )
 from glasshouse.graph.rule.incremental.segments import expand, lookup, segment_sum, slices_within, starts_of
-from glasshouse.graph.rule.incremental.triton_attention import Scored, attended
+from glasshouse.graph.rule.incremental.triton import Scored, attended
 
 _KEPT_SHARE = 0.25  # a denominator that falls below this share of itself has lost digits: the row is summed again
 _HIGHEST = 20.0  # also a row with a new sender this far above the old maximum, before exponentials overflow
@@ -67,7 +68,7 @@ class Ends(NamedTuple):
         )
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Attention:
     """Messages of pairs, weighted; arguments as of `glasshouse.graph.layers.layer_type.Operations.attend`.
 
@@ -80,69 +81,50 @@ class Attention:
         mean: whether weights are divided by their sum.
         concat: heads side by side, else their mean.
         bias: [models, out] or None.
-        models: how many models are stacked; 1 if all of them make the same.
-        heads: of one model.
-        channels: of one head's values.
-        beside: numbers of one row beside its values: what it shows and asks for.
-        sample: some numbers, for their type and device.
+        sample: a few inputs, which show the widths.
 
     Example:
         >>> def ends(rows):
         ...     heads = rows.unflatten(2, (4, -1))
         ...     return Ends(heads, heads, heads)
-        >>> Attention.of(ends, torch.ones(5, 2, 8), score=lambda s, r, e: (s * r).sum(-1), concat=False).width
+        >>> Attention(ends, torch.ones(5, 2, 8), score=lambda s, r, e: (s * r).sum(-1), concat=False).width
         2
     """
 
     ends: Callable[[Tensor], Ends]
-    score: Callable[..., Tensor] | None
-    message: Callable[..., Tensor] | None
-    edges: EdgeValues | None
-    loops: float | Literal["mean"] | None
-    mean: bool
-    concat: bool
-    bias: Tensor | None
-    models: int
-    heads: int
-    channels: int
-    beside: int
     sample: Tensor
+    _: KW_ONLY
+    score: Callable[..., Tensor] | None = None
+    message: Callable[..., Tensor] | None = None
+    edges: EdgeValues | None = None
+    loops: float | Literal["mean"] | None = None
+    mean: bool = True
+    concat: bool = True
+    bias: Tensor | None = None
     divides_by_degree: bool = False
     counts_senders: bool = False
     hops: int = 1
 
-    @classmethod
-    def of(
-        cls,
-        ends: Callable[[Tensor], Ends],
-        sample: Tensor,
-        *,
-        score: Callable[..., Tensor] | None = None,
-        message: Callable[..., Tensor] | None = None,
-        edges: EdgeValues | None = None,
-        loops: float | Literal["mean"] | None = None,
-        mean: bool = True,
-        concat: bool = True,
-        bias: Tensor | None = None,
-    ) -> Attention:
-        """A layer, whose widths are found with a few rows [rows, models or 1, width]."""
-        parts = ends(sample)
-        given = () if edges is None else (edges.of(torch.arange(min(1, len(edges.values)), device=sample.device)),)
-        return cls(
-            ends=ends,
-            score=score,
-            message=message,
-            edges=edges,
-            loops=loops,
-            mean=mean,
-            concat=concat,
-            bias=bias,
-            models=max(part.shape[1] for part in (*parts, *given) if part is not None),
-            heads=int(parts.sent.shape[2]),
-            channels=int(parts.sent.shape[3]),
-            beside=sum(part.shape[2] * part.shape[3] for part in parts if part is not None and part is not parts.sent),
-            sample=sample,
-        )
+    @cached_property
+    def _parts(self) -> Ends:
+        return self.ends(self.sample)
+
+    @cached_property
+    def models(self) -> int:
+        """How many models are stacked; 1 if all of them make the same."""
+        edges = self.edges
+        given = None if edges is None else edges.of(torch.arange(min(1, len(edges.values)), device=self.sample.device))
+        return max(part.shape[1] for part in (*self._parts, given) if part is not None)
+
+    @property
+    def heads(self) -> int:
+        """Of one model."""
+        return int(self._parts.sent.shape[2])
+
+    @property
+    def channels(self) -> int:
+        """Of one head's values."""
+        return int(self._parts.sent.shape[3])
 
     @property
     def width(self) -> int:
@@ -162,7 +144,9 @@ class Attention:
     def cost(self, *, shared: bool) -> Cost:
         """See :class:`~glasshouse.graph.rule.incremental.layer.Layer`."""
         item = self.models * self.sample.element_size()
-        sent, beside, scores = self.heads * self.channels * item, self.beside * item, self.heads * item
+        sent, scores = self.heads * self.channels * item, self.heads * item
+        shown, values, asked = self._parts  # a row has what it shows and asks for beside its values
+        beside = item * sum(part[0, 0].numel() for part in (shown, asked) if part is not None and part is not values)
         path = 32 if self.fused(self.sample) else 4 * sent + 4 * beside + 2 * scores + 64  # kernels store nothing
         return Cost(node=3 * sent + beside + 2 * scores, row=4 * sent + 2 * beside, path=path)
 

@@ -17,7 +17,7 @@ from glasshouse.graph.rule.incremental.balls import Ball, Paths, Step
 from glasshouse.graph.rule.incremental.graph import MaskedGraph
 from glasshouse.graph.rule.incremental.layer import Cost, Layer, Toggled, project, under_every_mask
 from glasshouse.graph.rule.incremental.segments import bag_sum, expand, lookup, slices_within, starts_of
-from glasshouse.graph.rule.incremental.triton_maximum import plain_maxima, ranked_senders, toggled_maxima
+from glasshouse.graph.rule.incremental.triton import plain_maxima, ranked_senders, toggled_maxima
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -150,9 +150,9 @@ def changed_balls(operations: Sequence[Operation], *, radius: int | None) -> lis
 
     Example:
         >>> import torch
-        >>> from glasshouse.graph.rule.incremental.sum import Summed
+        >>> from glasshouse.graph.rule.incremental.sum import Scaling, Summed
         >>> build = Builder(models=1, device=torch.device("cpu"), dtype=torch.float32)
-        >>> layer = Summed.of(weight=torch.ones(1, 2, 2), bias=None, normalisation="symmetric")
+        >>> layer = Summed(Scaling(normalisation="symmetric", loops="added"), torch.ones(1, 2, 2))
         >>> _ = build.message(layer, build.message(layer, build.features(torch.ones(3, 2))))
         >>> [(one.inner, one.outer) for one in changed_balls(build.operations, radius=2)]
         [(1, 2), (2, 2)]

@@ -6,21 +6,18 @@ weight of an edge, c and k depend on degrees alone, and the rest is not part of 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, Literal
+from dataclasses import KW_ONLY, dataclass
 
 import torch
 from torch import Tensor
 
+from glasshouse.graph.layers.layer_type import Loops, Normalisation
 from glasshouse.graph.rule.incremental import triton
 from glasshouse.graph.rule.incremental.balls import Ball, Step
 from glasshouse.graph.rule.incremental.graph import MaskedGraph, PairWeights
 from glasshouse.graph.rule.incremental.layer import Cost, Toggled, project, under_every_mask
 from glasshouse.graph.rule.incremental.segments import bag_sum
-from glasshouse.graph.rule.incremental.triton_sum import summed_rows
-
-Normalisation = Literal["symmetric", "mean", "none"]
-Loops = Literal["added", "listed", "dropped"]
+from glasshouse.graph.rule.incremental.triton import summed_rows
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,10 +26,9 @@ class Scaling:
 
     Args:
         normalisation: ``"symmetric"`` divides by the root degrees of both ends, ``"mean"`` by the number of messages,
-            ``"none"`` by nothing. The degree of a node is the sum of the weights of its messages.
-        loops: ``"added"``: every node has one self-loop; ``"listed"``: those of the graph, as edges like all others;
-            ``"dropped"``: none; by default the symmetric normalisation adds self-loops, and others use
-            those listed.
+            ``"none"`` by nothing; ``"laplacian"`` is symmetric without any self-loop. The degree of a node is the sum
+            of the weights of its messages.
+        loops: ``"added"``: every node has one self-loop; ``"listed"``: those of the graph, as edges like all others.
         edge_weight: one weight per edge, [edges], or None if all are 1.
         fill: weight of an added self-loop; a self-loop of the graph keeps its own. It is 1 without weights of edges.
         own: what the message of a self-loop is multiplied with; degrees count it once.
@@ -44,7 +40,7 @@ class Scaling:
     """
 
     normalisation: Normalisation
-    loops: Loops | None = None
+    loops: Loops = "listed"
     edge_weight: Tensor | None = None
     fill: float = 1.0
     own: float = 1.0
@@ -58,7 +54,7 @@ class Scaling:
     @property
     def by_degree(self) -> bool:
         """Whether a sender's degree enters its messages."""
-        return self.normalisation == "symmetric"
+        return self.normalisation in ("symmetric", "laplacian")
 
     def under(self, graph: MaskedGraph) -> Scales:
         """The factors in a union of masks."""
@@ -71,9 +67,9 @@ class Scaling:
             messages = weight
             if self.counts_weights:
                 degree = weight.new_zeros(len(degree)).index_add_(0, receiver, weight)
-        if self.loops == "dropped":
+        if self.normalisation == "laplacian":  # its largest entry is 1, which PyTorch Geometric scales it by
             loops = torch.zeros_like(graph.loops)
-        elif self.loops == "added" or (self.loops is None and self.by_degree):
+        elif self.loops == "added":
             loops = torch.ones_like(graph.loops) if pairs is None else pairs.loops(none=self.fill).repeat(masks)
         else:
             loops = graph.loops if pairs is None else pairs.loops().repeat(masks)
@@ -93,7 +89,7 @@ class Scaling:
 
     def _scale(self, degree: Tensor, loops: Tensor) -> Tensor:
         """C of each row; for the symmetric normalisation it is also k, the scale of a sender's messages."""
-        if self.normalisation == "symmetric":
+        if self.by_degree:
             total = degree + loops
             return total.rsqrt().masked_fill_(total == 0, 0)
         return 1 / (degree + loops).clamp(min=1) if self.normalisation == "mean" else torch.ones_like(degree)
@@ -140,46 +136,39 @@ class Scales:
         return self.pairs.between(step.source.node[paths.source] % size, step.ball.node[paths.receiver] % size)
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Summed:
     """A convolution that sums messages.
 
     Args:
-        weight: map from inputs to messages, [models, width, out]; None when messages are the inputs themselves.
+        scaling: how strongly messages count.
+        weight: map from inputs to messages, [models, width, out].
         root: map from a node's own input to its output, outside the sum, [models, width, out], or None.
         bias: [models, out] or None.
-        scaling: how strongly messages count.
-        models: how many models are stacked.
-        width: width of the sums.
-        item: bytes of one value.
-        hops: of one step.
+        maps: whether it is a map; else messages are the inputs, and ``weight`` is some of them, [models, rows, width].
 
     Example:
-        >>> Summed.of(weight=torch.ones(2, 3, 4), bias=None, normalisation="none").divides_by_degree
+        >>> Summed(Scaling(normalisation="none"), torch.ones(2, 3, 4)).divides_by_degree
         False
     """
 
-    weight: Tensor | None
-    root: Tensor | None
-    bias: Tensor | None
     scaling: Scaling
-    models: int
-    width: int
-    item: int = 4
+    weight: Tensor
+    _: KW_ONLY
+    root: Tensor | None = None
+    bias: Tensor | None = None
+    maps: bool = True
     hops: int = 1
 
-    @classmethod
-    def of(cls, *, weight: Tensor, bias: Tensor | None, root: Tensor | None = None, **options: Any) -> Summed:
-        """A layer with a weight; options are those of :class:`Scaling`."""
-        models, _, width = weight.shape
-        scaling, item = Scaling(**options), weight.element_size()
-        return cls(weight=weight, root=root, bias=bias, scaling=scaling, models=models, width=width, item=item)
+    @property
+    def models(self) -> int:
+        """How many models are stacked."""
+        return len(self.weight)
 
-    @classmethod
-    def without_map(cls, sample: Tensor, *, models: int, bias: Tensor | None, **options: Any) -> Summed:
-        """A layer whose messages are its inputs, such as these rows [rows, models or 1, width]."""
-        width, item = int(sample.shape[2]), sample.element_size()
-        return cls(weight=None, root=None, bias=bias, scaling=Scaling(**options), models=models, width=width, item=item)
+    @property
+    def width(self) -> int:
+        """Columns of the sums, of one model."""
+        return int(self.weight.shape[2])
 
     @property
     def counts_senders(self) -> bool:
@@ -193,7 +182,8 @@ class Summed:
 
     def cost(self, *, shared: bool) -> Cost:
         """See :class:`~glasshouse.graph.rule.incremental.layer.Layer`."""
-        size = self.models * self.width * (self.item if self.scaling.edge_weight is None else 8)  # else in float64
+        item = self.weight.element_size() if self.scaling.edge_weight is None else 8  # sums are then in float64
+        size = self.models * self.width * item
         return Cost(node=(3 + (self.root is not None)) * size, row=4 * size, path=32)
 
     def keep(self, inputs: Tensor, graph: MaskedGraph, *, limit: int) -> tuple[KeptSum, Tensor]:
@@ -214,9 +204,7 @@ class Summed:
 
     def messages(self, inputs: Tensor) -> Tensor:
         """What rows with these inputs [rows, models or 1, width] send, [rows, models * width]."""
-        if self.weight is None:
-            return inputs.expand(-1, self.models, -1).flatten(1)
-        return project(inputs, self.weight).flatten(1)
+        return (project(inputs, self.weight) if self.maps else inputs.expand(-1, self.models, -1)).flatten(1)
 
     def rest(self, inputs: Tensor) -> Tensor | None:
         """What rows have outside the sum, if that depends on their inputs: [rows, models * width]."""

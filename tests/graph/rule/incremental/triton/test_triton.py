@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from glasshouse.graph.models.networks import NETWORKS
 from glasshouse.graph.rule.incremental.graph import coalesce, mask_graph
-from glasshouse.graph.rule.incremental.triton_maximum import plain_maxima
+from glasshouse.graph.rule.incremental.triton import plain_maxima
 from glasshouse.graph.rule.question import Hops
 from glasshouse.graph.rule.reference import reference_losses
 from glasshouse.graph.rule.toggling import toggle_losses
