@@ -109,7 +109,7 @@ def test_paths_into_a_row_are_in_the_order_of_its_senders(case: Case) -> None:
     targets = torch.arange(len(graph.members))
     rings = draw_rings(graph, targets, radius=2, around=True)
     for inner, outer in ((0, 1), (1, 2), (2, 2)):
-        paths, source = rings.step(inner, outer), rings.balls[inner]
+        paths, source = rings.step(inner, outer).paths, rings.balls[inner]
         for row, node in enumerate(rings.balls[outer].node.tolist()):
             sent = paths.source[paths.start[row] : paths.start[row + 1]]
             added = (source.node[sent] == targets[source.target[sent]]) & ~rings.removes[source.target[sent]]
