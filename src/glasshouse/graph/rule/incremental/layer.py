@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol, runtime_checkable
+from typing import NamedTuple, Protocol
 
 import torch
 from torch import Tensor
@@ -84,19 +84,13 @@ class Layer(Protocol):
         """
 
 
-@runtime_checkable
-class LeanLayer(Protocol):
-    """A layer whose outputs take much less work than the state that toggles need."""
-
-    def outputs(self, inputs: Tensor, graph: MaskedGraph, *, limit: int) -> Tensor:
-        """The outputs of `Layer.keep` alone, [N, models, width]."""
-
-
 def outputs_of(layer: Layer, inputs: Tensor, graph: MaskedGraph, *, limit: int) -> Tensor:
-    """A layer's outputs under all masks, [N, models, width], where nothing is toggled; arguments as of `Layer.keep`."""
-    if isinstance(layer, LeanLayer):
-        return layer.outputs(inputs, graph, limit=limit)
-    return layer.keep(inputs, graph, limit=limit)[1]
+    """A layer's outputs under all masks, [N, models, width], where nothing is toggled; arguments as of `Layer.keep`.
+
+    One whose outputs take much less work than the state that toggles need has ``outputs``, with the same arguments.
+    """
+    alone: Callable[..., Tensor] | None = getattr(layer, "outputs", None)
+    return layer.keep(inputs, graph, limit=limit)[1] if alone is None else alone(inputs, graph, limit=limit)
 
 
 def project(inputs: Tensor, weight: Tensor) -> Tensor:

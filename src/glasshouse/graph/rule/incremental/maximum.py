@@ -212,7 +212,7 @@ class Maximum:
         return kept, self.combine(largest.value.clone(), kept.root)
 
     def outputs(self, inputs: Tensor, graph: MaskedGraph, *, limit: int) -> Tensor:
-        """See :class:`~glasshouse.graph.rule.incremental.layer.LeanLayer`: without the senders after the largest."""
+        """See :class:`~glasshouse.graph.rule.incremental.layer.outputs_of`: without the senders after the largest."""
         root = self._root(inputs)  # of features once, not under each mask
         values = under_every_mask(inputs, graph)
         maxima = largest_values(values.reshape(len(values), -1), graph, limit=limit)

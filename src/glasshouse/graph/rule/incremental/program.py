@@ -19,7 +19,7 @@ from glasshouse.core.outputs import tensor_losses
 from glasshouse.graph.models.profile import Profiled
 from glasshouse.graph.programs.program import MessageStep
 from glasshouse.graph.programs.rows import stacked_rows
-from glasshouse.graph.rule.incremental.balls import Rings, add_ring, draw_rings
+from glasshouse.graph.rule.incremental.balls import Ball, Rings, add_ring, draw_rings
 from glasshouse.graph.rule.incremental.graph import MaskedGraph
 from glasshouse.graph.rule.incremental.layer import Cost, Kept, Layer, outputs_of, under_every_mask
 from glasshouse.graph.rule.incremental.maximum import for_features
@@ -171,12 +171,7 @@ def changed_balls(operations: Sequence[Operation], *, radius: int | None) -> lis
             ball[one.result.number] = outer
         placed.append(ChangedBalls(operation=one, inner=inner, outer=outer, keeps=False))
     kept = _kept(placed, ball)
-    return [
-        ChangedBalls(
-            operation=one.operation, inner=one.inner, outer=one.outer, keeps=one.operation.result.number in kept
-        )
-        for one in placed
-    ]
+    return [replace(one, keeps=one.operation.result.number in kept) for one in placed]
 
 
 def _kept(placed: Sequence[ChangedBalls], ball: dict[int, int]) -> set[int]:
@@ -234,12 +229,17 @@ class LossesToSignal:
         """Eq. (6) and own losses from the toggled logits [rows, models, classes] of a ball, [targets, 2, models]."""
         ball = rings.balls[outer]
         after = _losses(logits, self.labels[ball.node])
-        removed = rings.removes.unsqueeze(1)
-        own = torch.where(removed, self.kept_loss[rings.targets], after[ball.centre])  # loss_v(in)
-        change = after - self.kept_loss[ball.node]
-        change[ball.centre] = 0
-        total = segment_sum(change, starts_of(ball.target, len(rings.targets)))
-        return torch.stack([own + torch.where(removed, -total, total), own], dim=1)
+        return signals_of(self.kept_loss, after, rings, ball)
+
+
+def signals_of(kept: Tensor, after: Tensor, rings: Rings, ball: Ball) -> Tensor:
+    """Eq. (6) and own losses, [targets, 2, models], from losses under the mask [N, models] and in a toggled ball."""
+    removed = rings.removes.unsqueeze(1)
+    own = torch.where(removed, kept[rings.targets], after[ball.centre])  # loss_v(in)
+    change = after - kept[ball.node]
+    change[ball.centre] = 0
+    total = segment_sum(change, starts_of(ball.target, len(rings.targets)))
+    return torch.stack([own + torch.where(removed, -total, total), own], dim=1)
 
 
 def _losses(logits: Tensor, labels: Tensor) -> Tensor:

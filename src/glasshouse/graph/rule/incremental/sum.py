@@ -199,7 +199,8 @@ class Summed:
         else:
             rest = under_every_mask(rest, graph)
         rest = rest.to(messages.dtype)
-        kept = KeptSum(layer=self, messages=messages, sums=sums, rest=rest, scales=scales, dtype=inputs.dtype)
+        table = torch.cat([messages, sums, rest.expand(-1, messages.shape[1])])
+        kept = KeptSum(layer=self, nodes=len(messages), table=table, scales=scales, dtype=inputs.dtype)
         return kept, kept.finish(sums * scales.scale.unsqueeze(1) + rest)
 
     def messages(self, inputs: Tensor) -> Tensor:
@@ -216,12 +217,11 @@ class Summed:
 
 @dataclass(frozen=True, kw_only=True)
 class KeptSum:
-    """A summed layer's state: messages and sums [N, models * width], and rest [N or 1, models * width]."""
+    """A summed layer's state: messages [N], sums [N] and rest [N or 1] in one table [., models * width]."""
 
     layer: Summed
-    messages: Tensor
-    sums: Tensor
-    rest: Tensor
+    nodes: int  # N
+    table: Tensor
     scales: Scales
     dtype: torch.dtype  # of the outputs
 
@@ -232,7 +232,11 @@ class KeptSum:
     def toggle(self, changed: Tensor | None, step: Step) -> Toggled:
         """See :class:`~glasshouse.graph.rule.incremental.layer.Kept`: kept sums plus the messages' differences."""
         layer, scales, ball, source, paths = self.layer, self.scales, step.ball, step.source, step.paths
-        kept = self.messages[source.node]
+        weight, scale = scales.along(step), scales.after(ball, step)
+        fused = layer.scaling.edge_weight is None and triton.usable(self.table)  # sums with weights are in float64
+        if changed is None and not fused:
+            return Toggled(self.finish(self._same_messages(step, weight, scale)))
+        kept = self.table[source.node]
         fresh = kept if changed is None else layer.messages(changed)
         fresh = fresh * scales.sent_after(step).unsqueeze(1)
         old = kept.mul_(scales.sent[source.node].unsqueeze(1))
@@ -240,15 +244,36 @@ class KeptSum:
         own = gain * scales.loops[source.node].unsqueeze(1)
         centre = source.centre  # the target's messages appear or vanish as a whole
         gain[centre] = torch.where(step.removes.unsqueeze(1), -old[centre], fresh[centre])
-        scale, weight = scales.after(ball, step), scales.along(step)
-        rest = self.rest if len(self.rest) == 1 and layer.root is None else self.rest[ball.node]
+        sums, rest = self.table[self.nodes : 2 * self.nodes], self.table[2 * self.nodes :]
+        rest = rest if len(rest) == 1 and layer.root is None else rest[ball.node]
         root = None if changed is None else layer.rest(changed)
         if root is not None:
             rest[paths.inside] = root.to(rest.dtype)
-        if layer.scaling.edge_weight is None and triton.usable(gain):  # sums with weights of edges are in float64
-            return Toggled(self.finish(summed_rows(self.sums, gain, own, rest, step, weight=weight, scale=scale)))
+        if fused:
+            return Toggled(self.finish(summed_rows(sums, gain, own, rest, step, weight=weight, scale=scale)))
         rows = bag_sum(gain, paths.source, paths.start, weight)
-        rows += self.sums[ball.node]
+        rows += sums[ball.node]
         rows.index_add_(0, paths.inside, own)
         rows *= scale.unsqueeze(1)
         return Toggled(self.finish(rows.add_(rest)))
+
+    def _same_messages(self, step: Step, along: Tensor, scale: Tensor) -> Tensor:
+        """The first layer's rows, where only the weights of messages change: one gather and sum of the table."""
+        scales, ball, source, paths = self.scales, step.ball, step.source, step.paths
+        own = scales.sent_after(step) - scales.sent[source.node]
+        gain = own.clone()
+        gain[source.centre] = scales.sent[step.targets] * (1 - 2 * step.removes.to(own.dtype))
+        # each row: its kept sum, its rest, then its paths
+        rows, receiver = torch.arange(len(ball.node), device=ball.node.device), paths.receiver
+        place = torch.arange(len(receiver), device=receiver.device) + 2 * receiver + 2
+        index = ball.node.new_empty(len(receiver) + 2 * len(rows))
+        weight = scale.new_ones(len(index))
+        first = paths.start[:-1] + 2 * rows
+        index[first], weight[first] = ball.node + self.nodes, scale
+        index[first + 1] = 2 * self.nodes + (ball.node if len(self.table) > 2 * self.nodes + 1 else 0)
+        index[place], weight[place] = source.node[paths.source], along * gain[paths.source] * scale[receiver]
+        made = bag_sum(self.table, index, torch.cat([first, first.new_tensor([len(index)])]), weight)
+        if self.layer.divides_by_degree:  # a node whose degree changed also has a new weight for its own message
+            again = scale[paths.inside] * own * scales.loops[source.node]
+            made.index_add_(0, paths.inside, self.table[source.node] * again.unsqueeze(1))
+        return made
