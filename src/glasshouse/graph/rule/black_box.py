@@ -23,7 +23,8 @@ from glasshouse.graph.rule.ego_nets import EgoNets, draw_ego_nets
 from glasshouse.graph.rule.engines import Stack, audit_values, register_engine
 from glasshouse.graph.rule.incremental.balls import draw_rings
 from glasshouse.graph.rule.incremental.graph import Edges, MaskedGraph, coalesced, mask_graph
-from glasshouse.graph.rule.incremental.segments import bag_sum, lookup, segment_sum, slices_within, starts_of
+from glasshouse.graph.rule.incremental.program import signals_of
+from glasshouse.graph.rule.incremental.segments import bag_sum, lookup, slices_within, starts_of
 from glasshouse.graph.rule.question import Question, Toggles, check_width
 from glasshouse.graph.rule.reference import induced_losses
 
@@ -82,21 +83,16 @@ def _packed_under_mask(
         targets = question.nodes[part]
         rings = draw_rings(graph, targets, radius=radius, around=False)
         ball = rings.balls[-1]
-        wanted = ball.keys[~(rings.removes[ball.target] & (ball.node == targets[ball.target]))]
+        answered = ~(rings.removes[ball.target] & (ball.node == targets[ball.target]))
+        wanted = ball.keys[answered]
         nets = draw_ego_nets(graph, targets, rings.removes, wanted, hops=hops, degrees=degrees)
         position, _ = lookup(nets.target * question.size + nets.node, wanted)
-        after = torch.cat(
-            [_ask(models, question, nets, part) for part in _queries(nets, question, len(targets), memory / 2)]
+        losses = torch.cat(
+            [_ask(models, question, nets, some) for some in _queries(nets, question, len(targets), memory / 2)]
         )
-        after = after[position]  # [wanted rows, models]
-        target, node = wanted // question.size, wanted % question.size
-        own = kept[targets].clone()
-        centre = (node == targets[target]).nonzero().squeeze(1)  # rows of added targets
-        own[target[centre]] = after[centre]
-        change = after - kept[node]
-        change[centre] = 0
-        total = segment_sum(change, starts_of(target, len(targets)))
-        found[:, part] = torch.stack([own + torch.where(rings.removes.unsqueeze(1), -total, total), own])
+        after = kept[ball.node]
+        after[answered] = losses[position]
+        found[:, part] = signals_of(kept, after, rings, ball).transpose(0, 1)
     return found.transpose(1, 2)
 
 

@@ -27,24 +27,8 @@ def two_largest(values: F32) -> tuple[F32, F32]:
     return ordered[-1:], ordered[-2:-1]
 
 
-@given(seed=SEEDS, count=st.integers(0, 4))
-def test_one_value_that_comes_goes_or_changes_moves_the_maximum_as_a_fresh_look_does(seed: int, count: int) -> None:
-    random = np.random.default_rng(seed)
-    others, old, new = drawn(random, count), drawn(random, 1), drawn(random, 1)
-    without, with_old, with_new = (
-        two_largest(np.concatenate(values)) for values in ([others], [others, old], [others, new])
-    )
-    delta = np.zeros((1, WIDTH), np.float32)
-    KERNELS.appear(0, without[0], old, delta)
-    assert (delta == with_old[0] - without[0]).all()
-    KERNELS.leave(0, *with_old, old, delta)
-    assert (delta == without[0] - with_old[0]).all()
-    KERNELS.replace_one(0, *with_old, old, 0, new, 0, delta)
-    assert (delta == with_new[0] - with_old[0]).all()
-
-
 @given(seed=SEEDS, size=st.integers(3, 14), inside=st.booleans(), with_v=st.booleans())
-def test_several_values_that_change_move_the_maximum_as_a_fresh_look_does(
+def test_values_that_come_go_or_change_move_the_maximum_as_a_fresh_look_does(
     seed: int, size: int, inside: bool, with_v: bool
 ) -> None:
     """Row 0 sees all nodes but v, the last, which it sees where it is a member and a neighbour."""
@@ -54,7 +38,7 @@ def test_several_values_that_change_move_the_maximum_as_a_fresh_look_does(
     near = random.permutation(np.arange(1, v))[: random.integers(1, v)]
     before, after = drawn(random, size), drawn(random, size)
     changed = np.zeros(size, np.bool_)
-    moved = np.flatnonzero(random.random(len(near)) < 0.6)
+    moved = np.flatnonzero(random.random(len(near)) < random.choice([0.0, 0.2, 0.6]))  # often none, or one
     changed[moved] = True
     slot = np.full(size, -1, np.int32)
     slot[near] = np.arange(len(near))

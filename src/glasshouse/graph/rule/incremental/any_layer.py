@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from glasshouse.graph.layers.layer_type import is_altered
 from glasshouse.graph.programs.program import MessageStep, filled
 from glasshouse.graph.rule.ego_nets import EgoNets, draw_ego_nets
-from glasshouse.graph.rule.incremental.balls import Ball, Rings
+from glasshouse.graph.rule.incremental.balls import Ball, Step
 from glasshouse.graph.rule.incremental.graph import MaskedGraph
 from glasshouse.graph.rule.incremental.layer import Cost, Toggled, under_every_mask
 from glasshouse.graph.rule.incremental.segments import distinct, expand, lookup, segment_sum, slices_within
@@ -213,9 +213,9 @@ class KeptUnknown:
     inputs: Tensor
     limit: int
 
-    def toggle(self, changed: Tensor | None, rings: Rings, *, inner: int, outer: int) -> Toggled:
+    def toggle(self, changed: Tensor | None, step: Step) -> Toggled:
         """See :class:`~glasshouse.graph.rule.incremental.layer.Kept`."""
-        ball, source, layer = rings.balls[outer], rings.balls[inner], self.layer
+        ball, source, layer = step.ball, step.source, self.layer
         made = self.inputs.new_empty(len(layer.layers), len(ball.node), layer.width, dtype=layer.dtype)
         limit = self.limit if made.is_cuda else min(self.limit, _NEAR)
         for rows in slices_within(self._net_bytes[ball.node], limit):
@@ -226,8 +226,8 @@ class KeptUnknown:
             first, last = int(targets[0]), int(targets[-1]) + 1
             nets = draw_ego_nets(
                 self.graph,
-                rings.targets,
-                rings.removes,
+                step.targets,
+                step.removes,
                 distinct(torch.cat([keys, ball.keys[ball.centre[first:last]]])),
                 hops=layer.hops,
                 degrees=layer.beyond,

@@ -7,14 +7,13 @@ layer changes, and the messages that change them, are the same for all models, s
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import torch
 from torch import Tensor
 
-from glasshouse.graph.rule.incremental import triton
 from glasshouse.graph.rule.incremental.graph import MaskedGraph
 from glasshouse.graph.rule.incremental.segments import expand, lookup, starts_of
-from glasshouse.graph.rule.incremental.triton_balls import senders_within
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,13 +78,55 @@ class Rings:
     outward: list[Paths]
     around: Paths | None
 
-    def paths(self, inner: int, outer: int) -> Paths:
-        """Paths from one ball to the next, or from the outermost one to itself."""
-        if outer == inner + 1:
-            return self.outward[inner]
-        if self.around is None or inner != outer:
+    def step(self, inner: int, outer: int) -> Step:
+        """From one ball to the next, or from the outermost one to itself."""
+        paths = self.outward[inner] if outer == inner + 1 else self.around
+        if paths is None or outer not in (inner, inner + 1):
             raise LookupError(f"no paths were drawn from ball {inner} to ball {outer}")
-        return self.around
+        source, ball = self.balls[inner], self.balls[outer]
+        return Step(targets=self.targets, removes=self.removes, source=source, ball=ball, paths=paths)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Step:
+    """One layer's way from the rows whose inputs change to the rows that it makes.
+
+    Args:
+        targets: target nodes in the union, [targets].
+        removes: True where toggling removes the target, bool [targets].
+        source: the inner ball, which sends.
+        ball: the outer ball, which receives.
+        paths: from the inner ball to the outer one.
+    """
+
+    targets: Tensor
+    removes: Tensor
+    source: Ball
+    ball: Ball
+    paths: Paths
+
+    @classmethod
+    def to_all(cls, graph: MaskedGraph) -> Step:
+        """A toggle of nothing, which makes the rows of all nodes."""
+        every, none = torch.arange(len(graph.members), device=graph.members.device), graph.sources.other[:0]
+        nothing = target_ball(graph, none)
+        paths = Paths(source=none, start=every.new_zeros(len(every) + 1), weight=graph.degree[:0], inside=none)
+        ball = replace(target_ball(graph, every), target=torch.zeros_like(every))
+        return cls(targets=none, removes=graph.members[:0], source=nothing, ball=ball, paths=paths)
+
+    @cached_property
+    def kind(self) -> Tensor:
+        """Int32 [inner rows]: 1 for a target that is removed, 2 for one that is added, else 0."""
+        kind = torch.zeros_like(self.source.node, dtype=torch.int32)
+        kind[self.source.centre] = 2 - self.removes.to(torch.int32)
+        return kind
+
+    @cached_property
+    def inner(self) -> Tensor:
+        """The inner row of each outer row, or -1, [outer rows]."""
+        inner = torch.full_like(self.ball.node, -1)
+        inner[self.paths.inside] = torch.arange(len(self.source.node), device=inner.device)
+        return inner
 
 
 def draw_rings(graph: MaskedGraph, targets: Tensor, *, radius: int, around: bool) -> Rings:
@@ -191,8 +232,6 @@ def _paths_to_added(graph: MaskedGraph, ball: Ball, targets: Tensor, removes: Te
 
 def _paths_within(graph: MaskedGraph, ball: Ball, removes: Tensor, outward: list[Paths]) -> Paths:
     """Paths between rows of the outermost ball."""
-    if triton.usable(ball.node):
-        return _paths_within_fused(graph, ball, removes)
     size = len(graph.members)
     entry, row = expand(graph.sources.start[ball.node], graph.sources.count[ball.node])
     source, found = lookup(ball.keys, ball.target[row] * size + graph.sources.other[entry])
@@ -210,18 +249,3 @@ def _paths_within(graph: MaskedGraph, ball: Ball, removes: Tensor, outward: list
         weight=torch.cat([weight, own_weight])[order],
         inside=torch.arange(len(ball.keys), device=row.device),
     )
-
-
-def _paths_within_fused(graph: MaskedGraph, ball: Ball, removes: Tensor) -> Paths:
-    """The same on a GPU, without arrays of all the senders that are not in the ball."""
-    added = (ball.degree_change > 0) & ~removes[ball.target]  # rows to which an added target sends, by its weight
-    source, weight, start = senders_within(
-        graph.sources,
-        ball.node,
-        ball.target,
-        starts_of(ball.target, len(removes)),
-        torch.where(added, ball.centre[ball.target], -1),
-        ball.degree_change,
-    )
-    every = torch.arange(len(ball.keys), device=ball.keys.device)
-    return Paths(source=source, start=start, weight=weight, inside=every)

@@ -16,7 +16,6 @@ from torch import Tensor
 from glasshouse.compute import gpu_share
 from glasshouse.graph.programs.rows import is_direct
 from glasshouse.graph.rule.engines import Stack, audit_values, register_engine
-from glasshouse.graph.rule.incremental import triton
 from glasshouse.graph.rule.incremental.any_layer import Unknown
 from glasshouse.graph.rule.incremental.graph import MaskedGraph, coalesced, mask_graph
 from glasshouse.graph.rule.incremental.layer import Cost
@@ -82,9 +81,7 @@ _MOST_ON_CPU = 2**27  # rows that were just made are then still near a core; als
 _EDGE_BYTES = 64  # index arrays for each edge and mask
 PATH_BYTES = 120  # index arrays for each path while rings are drawn: keys, order, rows, weights
 ROW_BYTES = 80  # likewise for each row
-_LOSS_BYTES = 60  # for each logit of a changed row while it becomes a loss, in float64
-_FUSED_LOSS_BYTES = 2  # likewise where one pass does it
-_SEARCH_BYTES = 24  # for each walk out of a ball where only those that end in it again are listed
+LOSS_BYTES = 60  # for each logit of a changed row while it becomes a loss, in float64
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -157,16 +154,6 @@ def make_plan(
     return WorkPlan(models=at_once, masks=masks, temporary=min(memory - kept, most))
 
 
-def loss_bytes(logits: int, *, fused: bool = False) -> int:
-    """Bytes of a changed row while its logits become losses; ``fused`` if one kernel does it.
-
-    Example:
-        >>> loss_bytes(2) > loss_bytes(0)
-        True
-    """
-    return logits * (_FUSED_LOSS_BYTES if fused else _LOSS_BYTES)
-
-
 def target_costs(graph: MaskedGraph, targets: Tensor, placed: Sequence[ChangedBalls], *, logits: int) -> Tensor:
     """Upper estimate of the bytes that each target needs, [targets], from the number of walks that start there.
 
@@ -176,7 +163,7 @@ def target_costs(graph: MaskedGraph, targets: Tensor, placed: Sequence[ChangedBa
         placed: the operations of all models, and the balls that they read and write.
         logits: logits of one node, over all models.
     """
-    receivers, fused = graph.receivers, triton.usable(graph.degree)
+    receivers = graph.receivers
     most_rows, most_paths = graph.size, max(len(receivers.other), 1)
     working = [(one.inner, one.outer, one.cost()) for one in placed if one.outer is not None]
     rows = torch.ones_like(graph.degree, dtype=torch.float64).unsqueeze(1)
@@ -184,14 +171,13 @@ def target_costs(graph: MaskedGraph, targets: Tensor, placed: Sequence[ChangedBa
     for _ in range(max(outer for _, outer, _ in working) + 1):
         balls.append(bag_sum(balls[-1], receivers.other, receivers.start) + 1)
     wanted = [ball.squeeze(1)[targets] for ball in balls]
-    total = wanted[working[-1][1]].clamp(max=most_rows) * loss_bytes(logits, fused=fused)
+    total = wanted[working[-1][1]].clamp(max=most_rows) * logits * LOSS_BYTES
     for inner, outer, cost in working:
         row_count = wanted[outer].clamp(max=most_rows)
         total += row_count * cost.row
         if cost.path:  # a layer, which needs index arrays
             paths = wanted[inner + 1].clamp(max=most_paths)  # walks out of the inner ball
-            around = fused and inner == outer
-            total += row_count * ROW_BYTES + paths * (_SEARCH_BYTES if around else cost.path + PATH_BYTES)
+            total += row_count * ROW_BYTES + paths * (cost.path + PATH_BYTES)
     return total
 
 

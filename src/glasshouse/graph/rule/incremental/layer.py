@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol, runtime_checkable
+from typing import NamedTuple, Protocol
 
 from torch import Tensor
 
-from glasshouse.graph.rule.incremental.balls import Rings
+from glasshouse.graph.rule.incremental.balls import Step
 from glasshouse.graph.rule.incremental.graph import MaskedGraph
 from glasshouse.graph.rule.incremental.segments import segment_sum, starts_of
 
@@ -40,14 +40,12 @@ class Toggled(NamedTuple):
 class Kept(Protocol):
     """The state of one layer after the forward pass under a group of masks."""
 
-    def toggle(self, changed: Tensor | None, rings: Rings, *, inner: int, outer: int) -> Toggled:
-        """New outputs of ball ``outer`` from new inputs of ball ``inner``.
+    def toggle(self, changed: Tensor | None, step: Step) -> Toggled:
+        """New outputs of the outer ball from new inputs of the inner one.
 
         Args:
             changed: new inputs [inner rows, models, width]; None if the inputs do not change (first layer).
-            rings: balls and paths.
-            inner: which ball holds the changed inputs.
-            outer: which ball's outputs are wanted.
+            step: balls and paths.
         """
 
 
@@ -83,19 +81,13 @@ class Layer(Protocol):
         """
 
 
-@runtime_checkable
-class LeanLayer(Protocol):
-    """A layer whose outputs take much less work than the state that toggles need."""
-
-    def outputs(self, inputs: Tensor, graph: MaskedGraph, *, limit: int) -> Tensor:
-        """The outputs of `Layer.keep` alone, [N, models, width]."""
-
-
 def outputs_of(layer: Layer, inputs: Tensor, graph: MaskedGraph, *, limit: int) -> Tensor:
-    """A layer's outputs under all masks, [N, models, width], where nothing is toggled; arguments as of `Layer.keep`."""
-    if isinstance(layer, LeanLayer):
-        return layer.outputs(inputs, graph, limit=limit)
-    return layer.keep(inputs, graph, limit=limit)[1]
+    """A layer's outputs under all masks, [N, models, width], where nothing is toggled; arguments as of `Layer.keep`.
+
+    One whose outputs take much less work than the state that toggles need has ``outputs``, with the same arguments.
+    """
+    alone: Callable[..., Tensor] | None = getattr(layer, "outputs", None)
+    return layer.keep(inputs, graph, limit=limit)[1] if alone is None else alone(inputs, graph, limit=limit)
 
 
 def under_every_mask(values: Tensor, graph: MaskedGraph) -> Tensor:

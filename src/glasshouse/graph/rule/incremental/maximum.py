@@ -14,11 +14,11 @@ from torch import Tensor
 
 from glasshouse.graph.programs.rows import project
 from glasshouse.graph.rule.incremental import triton
-from glasshouse.graph.rule.incremental.balls import Ball, Paths, Rings
+from glasshouse.graph.rule.incremental.balls import Ball, Paths, Step
 from glasshouse.graph.rule.incremental.graph import MaskedGraph
 from glasshouse.graph.rule.incremental.layer import Cost, Layer, Toggled, under_every_mask
 from glasshouse.graph.rule.incremental.segments import bag_sum, expand, lookup, slices_within, starts_of
-from glasshouse.graph.rule.incremental.triton_maximum import plain_maxima, ranked_senders, toggled_maxima
+from glasshouse.graph.rule.incremental.triton import plain_maxima, ranked_senders, toggled_maxima
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -213,7 +213,7 @@ class Maximum:
         return kept, self.combine(largest.value.clone(), kept.root)
 
     def outputs(self, inputs: Tensor, graph: MaskedGraph, *, limit: int) -> Tensor:
-        """See :class:`~glasshouse.graph.rule.incremental.layer.LeanLayer`: without the senders after the largest."""
+        """See :class:`~glasshouse.graph.rule.incremental.layer.outputs_of`: without the senders after the largest."""
         root = self._root(inputs)  # of features once, not under each mask
         values = under_every_mask(inputs, graph)
         maxima = largest_values(values.reshape(len(values), -1), graph, limit=limit)
@@ -241,10 +241,17 @@ class KeptMaximum:
     root: Tensor
     limit: int
 
-    def toggle(self, changed: Tensor | None, rings: Rings, *, inner: int, outer: int) -> Toggled:
+    def toggle(self, changed: Tensor | None, step: Step) -> Toggled:
         """See :class:`~glasshouse.graph.rule.incremental.layer.Kept`."""
-        ball, paths = rings.balls[outer], rings.paths(inner, outer)
-        maxima, alive = (self._fused if triton.usable(self.values) else self._maxima)(changed, rings, inner, outer)
+        ball, paths = step.ball, step.paths
+        if triton.usable(self.values):  # the same in one pass on a GPU
+            table = self.values if changed is None else changed.reshape(len(changed), -1)
+            largest = self.largest
+            maxima, alive = toggled_maxima(
+                table, self.values, largest.value, largest.sender, largest.graph, step, first=changed is None
+            )
+        else:
+            maxima, alive = self._maxima(changed, step)
         alive[ball.centre] = True
         if changed is not None:
             alive[paths.inside] = True
@@ -253,16 +260,15 @@ class KeptMaximum:
             root[paths.inside] = self.layer._root(changed)
         return Toggled(self.layer.combine(maxima, root), alive)
 
-    def _maxima(self, changed: Tensor | None, rings: Rings, inner: int, outer: int) -> tuple[Tensor, Tensor]:
+    def _maxima(self, changed: Tensor | None, step: Step) -> tuple[Tensor, Tensor]:
         """New maxima of the outer ball [rows, values], and whether each row differs, bool [rows]."""
-        ball, source, paths = rings.balls[outer], rings.balls[inner], rings.paths(inner, outer)
+        ball, source, paths = step.ball, step.source, step.paths
         if changed is None:
             table, index = self.values, source.node
         else:
             table, index = changed.reshape(len(changed), -1), torch.arange(len(source.node), device=source.node.device)
-        gone, new = _targets(source, rings)
-        arrived = bag_max(table, index, paths, without=gone)
-        left = bag_max(self.values, source.node, paths, without=new)
+        arrived = bag_max(table, index, paths, without=step.kind == 1)
+        left = bag_max(self.values, source.node, paths, without=step.kind == 2)
         self._loops(table, index, source, paths, arrived, left)
         maxima = self.largest.value[ball.node]
         # if a changed sender had the maximum and nothing new reaches it, the next largest has to be found
@@ -275,24 +281,6 @@ class KeptMaximum:
         # most maxima do not depend on one sender, and then nothing changes; a target itself is added or removed
         return maxima, (maxima != self.largest.value[ball.node]).any(dim=1)
 
-    def _fused(self, changed: Tensor | None, rings: Rings, inner: int, outer: int) -> tuple[Tensor, Tensor]:
-        """The same in one pass on a GPU."""
-        ball, source, paths = rings.balls[outer], rings.balls[inner], rings.paths(inner, outer)
-        table = None if changed is None else changed.reshape(len(changed), -1)
-        kind = torch.zeros_like(source.node, dtype=torch.int32)
-        kind[source.centre] = 2 - rings.removes.to(torch.int32)
-        return toggled_maxima(
-            self.values,
-            table,
-            self.largest.value,
-            self.largest.sender,
-            self.largest.graph,
-            paths,
-            node=ball.node,
-            source_node=source.node,
-            kind=kind,
-        )
-
     def _loops(self, table: Tensor, index: Tensor, source: Ball, paths: Paths, arrived: Tensor, left: Tensor) -> None:
         """A node with a self-loop is its own sender."""
         looped = (self.largest.graph.loops[source.node] > 0).nonzero().squeeze(1)
@@ -300,15 +288,6 @@ class KeptMaximum:
             row = paths.inside[looped]
             arrived[row] = torch.maximum(arrived[row], table[index[looped]])
             left[row] = torch.maximum(left[row], self.values[source.node[looped]])
-
-
-def _targets(source: Ball, rings: Rings) -> tuple[Tensor, Tensor]:
-    """Bool [inner rows], twice: targets that are removed, and targets that are added."""
-    gone = torch.zeros_like(source.node, dtype=torch.bool)
-    gone[source.centre] = rings.removes
-    new = torch.zeros_like(gone)
-    new[source.centre] = ~rings.removes
-    return gone, new
 
 
 _MOST = 0.05  # share of non-zero features up to which lists are faster than arrays
@@ -441,13 +420,10 @@ class KeptSparseMaximum:
     rows: Tensor
     weight: Tensor
 
-    def toggle(self, changed: Tensor | None, rings: Rings, *, inner: int, outer: int) -> Toggled:
+    def toggle(self, changed: Tensor | None, step: Step) -> Toggled:
         """See :class:`~glasshouse.graph.rule.incremental.layer.Kept`; inputs are features, which do not change."""
-        ball, source, paths = rings.balls[outer], rings.balls[inner], rings.paths(inner, outer)
-        features, removes = self.layer.features, rings.removes
-        is_target = torch.zeros_like(source.node, dtype=torch.bool)
-        is_target[source.centre] = True
-        path = is_target[paths.source].nonzero().squeeze(1)  # only a target's messages come or go
+        ball, source, paths, features = step.ball, step.source, step.paths, self.layer.features
+        path = step.kind[paths.source].nonzero().squeeze(1)  # only a target's messages come or go
         sender, receiver = paths.source[path], paths.receiver[path]
         node = source.node[sender] % self.graph.size
         entry, owner = expand(features.start[node], features.count[node])
@@ -456,7 +432,7 @@ class KeptSparseMaximum:
         first, second, leader = (part[place] if len(part) else part.new_zeros(len(place)) for part in self.ranked[1:])
         before = torch.where(found, first, 0)
         lost = torch.where(found & (leader == source.node[sender][owner]), second, before)
-        gone = removes[source.target[sender]][owner]
+        gone = step.removes[source.target[sender]][owner]
         change = torch.where(gone, lost, torch.maximum(before, features.value[entry])) - before
         some = change.nonzero().squeeze(1)
         row = row[some]

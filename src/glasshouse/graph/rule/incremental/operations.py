@@ -15,14 +15,14 @@ import torch
 from torch import Tensor, nn
 from torch_geometric.nn import MLP
 
-from glasshouse.graph.layers.layer_type import NotDescribed
+from glasshouse.graph.layers.layer_type import Loops, Normalisation, NotDescribed
 from glasshouse.graph.programs.program import MessageStep, arguments_of, toggled_type
 from glasshouse.graph.programs.rows import RowFunction, project, stacked_modules
 from glasshouse.graph.rule.incremental.any_layer import Unknown
 from glasshouse.graph.rule.incremental.attention import Attention, Ends
 from glasshouse.graph.rule.incremental.layer import EdgeValues, Layer
 from glasshouse.graph.rule.incremental.maximum import Maximum
-from glasshouse.graph.rule.incremental.sum import Summed
+from glasshouse.graph.rule.incremental.sum import Scaling, Summed
 
 SAMPLE = 4  # rows that every value has while a program is lowered, to learn widths and to compare ways to compute
 
@@ -88,10 +88,10 @@ class Builder:
         dtype: that the models compute in.
 
     Example:
-        >>> from glasshouse.graph.rule.incremental.sum import Summed
+        >>> from glasshouse.graph.rule.incremental.sum import Scaling, Summed
         >>> build = Builder(models=2, device=torch.device("cpu"), dtype=torch.float32)
         >>> features = build.features(torch.randn(9, 3))
-        >>> hidden = build.message(Summed.of(weight=torch.ones(2, 3, 4), bias=None, normalisation="none"), features)
+        >>> hidden = build.message(Summed(Scaling(normalisation="none"), torch.ones(2, 3, 4)), features)
         >>> build.rows(torch.relu, hidden).width
         4
     """
@@ -252,26 +252,26 @@ class _Toggling(_Rows):
         linear: str | None = None,
         bias: str | None = None,
         root: str | None = None,
-        norm: str = "none",
-        loops: str = "listed",
+        norm: Normalisation = "none",
+        loops: Loops = "listed",
         fill: float = 1.0,
         own: float = 1.0,
         weight: Tensor | None = None,
         only: int | None = None,
         sums_first: bool = False,
     ) -> Slot:
-        if norm == "laplacian":  # the largest entry of the Laplacian is 1, which PyTorch Geometric scales it by
-            norm, loops = "symmetric", "dropped"
         edges = _shared(weight)
         if edges is not None and only is not None:
             edges = (edges == only).to(self.build.dtype)
-        options: dict[str, Any] = {"normalisation": norm, "loops": loops, "fill": fill, "own": own}
-        options |= {"edge_weight": edges, "weighted_mean": only is not None}
+        scaling = Scaling(
+            normalisation=norm, loops=loops, edge_weight=edges, fill=fill, own=own, weighted_mean=only is not None
+        )
         if linear is not None:
             maps, roots = self.maps(linear), None if root is None else self.maps(root)
-            return self.build.message(Summed.of(weight=maps, root=roots, bias=self.vectors(bias), **options), x)
+            return self.build.message(Summed(scaling, maps, root=roots, bias=self.vectors(bias)), x)
         models = int(x.sample.shape[1]) if bias is None else len(self.layers)
-        layer = Summed.without_map(x.sample, models=models, bias=self.vectors(bias), **options)
+        sample = x.sample.transpose(0, 1).expand(models, -1, -1)
+        layer = Summed(scaling, sample, bias=self.vectors(bias), maps=False)
         return self.build.message(layer, x, shared=models == 1 and x.shared)
 
     def max(
@@ -297,7 +297,7 @@ class _Toggling(_Rows):
         maps, rest = f"{name}.{first}", [_after_first(one) for one in modules]
         weight = self.maps(maps)
         root = weight * (1 + share.to(weight)).unsqueeze(2)
-        layer = Summed.of(weight=weight, bias=self.vectors(f"{maps}.bias"), root=root, normalisation="none")
+        layer = Summed(Scaling(normalisation="none"), weight, bias=self.vectors(f"{maps}.bias"), root=root)
         sums = self.build.message(layer, x)
         return self.build.rows(stacked_modules(rest, sums.sample), sums) if len(list(rest[0].children())) else sums
 
@@ -330,7 +330,7 @@ class _Toggling(_Rows):
             other = one if shown is None or shown is sent else shown.unflatten(2, (heads, -1))
             return Ends(other, one, None if asked is None else asked.unflatten(2, (heads, -1)))
 
-        layer = Attention.of(
+        layer = Attention(
             parts,
             x.sample,
             score=functools.partial(_scored, score, vectors) if score and vectors else score,

@@ -19,8 +19,7 @@ from glasshouse.core.outputs import tensor_losses
 from glasshouse.graph.models.profile import Profiled
 from glasshouse.graph.programs.program import MessageStep
 from glasshouse.graph.programs.rows import stacked_rows
-from glasshouse.graph.rule.incremental import triton
-from glasshouse.graph.rule.incremental.balls import Rings, add_ring, draw_rings
+from glasshouse.graph.rule.incremental.balls import Ball, Rings, add_ring, draw_rings
 from glasshouse.graph.rule.incremental.graph import MaskedGraph
 from glasshouse.graph.rule.incremental.layer import Cost, Kept, Layer, outputs_of, under_every_mask
 from glasshouse.graph.rule.incremental.maximum import for_features
@@ -35,7 +34,6 @@ from glasshouse.graph.rule.incremental.operations import (
     sources_of,
 )
 from glasshouse.graph.rule.incremental.segments import segment_sum, starts_of
-from glasshouse.graph.rule.incremental.triton import row_margins
 from glasshouse.graph.rule.question import Question
 
 
@@ -152,9 +150,9 @@ def changed_balls(operations: Sequence[Operation], *, radius: int | None) -> lis
 
     Example:
         >>> import torch
-        >>> from glasshouse.graph.rule.incremental.sum import Summed
+        >>> from glasshouse.graph.rule.incremental.sum import Scaling, Summed
         >>> build = Builder(models=1, device=torch.device("cpu"), dtype=torch.float32)
-        >>> layer = Summed.of(weight=torch.ones(1, 2, 2), bias=None, normalisation="symmetric")
+        >>> layer = Summed(Scaling(normalisation="symmetric", loops="added"), torch.ones(1, 2, 2))
         >>> _ = build.message(layer, build.message(layer, build.features(torch.ones(3, 2))))
         >>> [(one.inner, one.outer) for one in changed_balls(build.operations, radius=2)]
         [(1, 2), (2, 2)]
@@ -173,12 +171,7 @@ def changed_balls(operations: Sequence[Operation], *, radius: int | None) -> lis
             ball[one.result.number] = outer
         placed.append(ChangedBalls(operation=one, inner=inner, outer=outer, keeps=False))
     kept = _kept(placed, ball)
-    return [
-        ChangedBalls(
-            operation=one.operation, inner=one.inner, outer=one.outer, keeps=one.operation.result.number in kept
-        )
-        for one in placed
-    ]
+    return [replace(one, keeps=one.operation.result.number in kept) for one in placed]
 
 
 def _kept(placed: Sequence[ChangedBalls], ball: dict[int, int]) -> set[int]:
@@ -214,22 +207,6 @@ def first_that_drops(placed: Sequence[ChangedBalls]) -> int | None:
     return max(counting, default=0)
 
 
-def row_losses(logits: Tensor, labels: Tensor) -> Tensor:
-    """Cross-entropy of each row and model, float64 [rows, models].
-
-    Args:
-        logits: [rows, models, classes].
-        labels: true class of each row, [rows].
-
-    Example:
-        >>> row_losses(torch.zeros(3, 2, 4), torch.zeros(3, dtype=torch.long)).shape
-        torch.Size([3, 2])
-    """
-    if not triton.usable(logits):
-        return tensor_losses(logits, labels.unsqueeze(1))
-    return torch.nn.functional.softplus(row_margins(logits, labels), threshold=40.0)  # as tensor_losses
-
-
 @dataclass(frozen=True, kw_only=True)
 class LossesToSignal:
     """What turns logits into signals: labels [N], kept losses [N, models] and the number of classes.
@@ -246,24 +223,28 @@ class LossesToSignal:
     @classmethod
     def of(cls, labels: Tensor, logits: Tensor) -> LossesToSignal:
         """From the labels [N] and the kept logits [N, models, classes]."""
-        loss = row_losses(logits, _safe(labels, logits))
-        return cls(labels=labels, kept_loss=loss, classes=int(logits.shape[-1]))
+        return cls(labels=labels, kept_loss=_losses(logits, labels), classes=int(logits.shape[-1]))
 
     def signals(self, logits: Tensor, rings: Rings, *, outer: int) -> Tensor:
         """Eq. (6) and own losses from the toggled logits [rows, models, classes] of a ball, [targets, 2, models]."""
         ball = rings.balls[outer]
-        after = row_losses(logits, _safe(self.labels[ball.node], logits))
-        removed = rings.removes.unsqueeze(1)
-        own = torch.where(removed, self.kept_loss[rings.targets], after[ball.centre])  # loss_v(in)
-        change = after - self.kept_loss[ball.node]
-        change[ball.centre] = 0
-        total = segment_sum(change, starts_of(ball.target, len(rings.targets)))
-        return torch.stack([own + torch.where(removed, -total, total), own], dim=1)
+        after = _losses(logits, self.labels[ball.node])
+        return signals_of(self.kept_loss, after, rings, ball)
 
 
-def _safe(labels: Tensor, logits: Tensor) -> Tensor:
-    """Labels that index the logits; those of nodes that are never summed may be missing."""
-    return labels.clamp(0, logits.shape[-1] - 1)
+def signals_of(kept: Tensor, after: Tensor, rings: Rings, ball: Ball) -> Tensor:
+    """Eq. (6) and own losses, [targets, 2, models], from losses under the mask [N, models] and in a toggled ball."""
+    removed = rings.removes.unsqueeze(1)
+    own = torch.where(removed, kept[rings.targets], after[ball.centre])  # loss_v(in)
+    change = after - kept[ball.node]
+    change[ball.centre] = 0
+    total = segment_sum(change, starts_of(ball.target, len(rings.targets)))
+    return torch.stack([own + torch.where(removed, -total, total), own], dim=1)
+
+
+def _losses(logits: Tensor, labels: Tensor) -> Tensor:
+    """Cross-entropy of each row and model, float64 [rows, models]; labels of nodes never summed may be missing."""
+    return tensor_losses(logits, labels.clamp(0, logits.shape[-1] - 1).unsqueeze(1))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -304,7 +285,7 @@ class ForwardState:
                 _, fresh = changed.get(operation.source.number, (0, None))
                 if drops is not None:
                     add_ring(self.graph, rings)
-                values, alive = kept.toggle(fresh, rings, inner=one.inner, outer=one.outer)
+                values, alive = kept.toggle(fresh, rings.step(one.inner, one.outer))
                 if drops is not None and alive is not None and drops <= one.inner < outermost - 1:
                     rings.balls[-1], values = rings.balls[-1].only(alive), values[alive]
             elif one.outer is None:

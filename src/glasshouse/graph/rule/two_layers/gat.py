@@ -291,16 +291,15 @@ def second_message(
 
 
 @inner_kernel
-def first_sums(weights: GATWeights, u: int, without: int, graph: CSR, scratch: GATScratch) -> None:
-    """The first layer's sums of u over itself and its member neighbours, without one of them, into ``scratch.sum1``."""
-    first, sums = weights.first, scratch.sum1
+def sum_messages(messages: Floats, u: int, without: int, graph: CSR, sums: Floats) -> None:
+    """The sums of u over itself and its member neighbours, without one of them, into sums[0]."""
     for j in range(sums.shape[1]):
         sums[0, j] = 0
-    add_message(sums, first, u, first, u)
+    add_message(sums, messages, u, messages, u)
     for e in range(graph.start[u], graph.start[u] + graph.degree[u]):
         w = graph.columns[e]
         if w != without:
-            add_message(sums, first, u, first, w)
+            add_message(sums, messages, u, messages, w)
 
 
 @inner_kernel
@@ -326,17 +325,13 @@ def fill_row(weights: GATWeights, stage: int, u: int, graph: CSR, state: GATStat
     """Compute the kept row of member u again: stage 0 up to its message, stage 1 the loss."""
     state.updates[u, stage] = 0
     if stage == 0:
-        first_sums(weights, u, -1, graph, scratch)
+        sum_messages(weights.first, u, -1, graph, scratch.sum1)
         for j in range(scratch.sum1.shape[1]):
             state.sum1[u, j] = scratch.sum1[0, j]
         second_message(weights, state.sum1, u, scratch, state.second, u)
         return
-    second, sums = state.second, scratch.sum2
-    for j in range(sums.shape[1]):
-        sums[0, j] = 0
-    add_message(sums, second, u, second, u)
-    for e in range(graph.start[u], graph.start[u] + graph.degree[u]):
-        add_message(sums, second, u, second, graph.columns[e])
+    sums = scratch.sum2
+    sum_messages(state.second, u, -1, graph, sums)
     for j in range(sums.shape[1]):
         state.sum2[u, j] = sums[0, j]
     write_logits(weights, scratch)
@@ -364,10 +359,10 @@ def _new_messages(v: int, graph: CSR, weights: GATWeights, state: GATState, scra
         else:
             take_message(sums, first, u, first, v)
             if cancels(state.sum1, u, sums, heads, QUARTER):
-                first_sums(weights, u, v, graph, scratch)
+                sum_messages(first, u, v, graph, sums)
         second_message(weights, sums, 0, scratch, scratch.after, i)
     if not graph.member[v]:
-        first_sums(weights, v, -1, graph, scratch)
+        sum_messages(first, v, -1, graph, sums)
         second_message(weights, sums, 0, scratch, scratch.after, near)
 
 
@@ -463,7 +458,7 @@ def _message_row(v: int, i: int, weights: GATWeights, graph: CSR, state: GATStat
     state.updates[u, 0] += 1
     if state.updates[u, 0] > _MOST or cancels(state.sum1, u, sums, sums.shape[1] - len(weights.b1), _LEFT):
         state.updates[u, 0] = 0
-        first_sums(weights, u, -1, graph, scratch)
+        sum_messages(first, u, -1, graph, sums)
     for j in range(sums.shape[1]):
         state.sum1[u, j] = sums[0, j]
     second_message(weights, state.sum1, u, scratch, second, u)

@@ -42,32 +42,6 @@ _ZERO = np.float32(0)
 
 
 @inner_kernel
-def appear(x: int, top: F32, value: F32, delta: F32) -> None:
-    """``value[0]`` joins the values of row x."""
-    for j in range(delta.shape[1]):
-        delta[0, j] = max(value[0, j] - top[x, j], _ZERO)
-
-
-@inner_kernel
-def leave(x: int, top: F32, second: F32, value: F32, delta: F32) -> None:
-    """``value[0]`` goes."""
-    for j in range(delta.shape[1]):
-        largest = top[x, j]
-        gap = second[x, j] - largest
-        delta[0, j] = gap if value[0, j] >= largest else _ZERO
-
-
-@inner_kernel
-def replace_one(x: int, top: F32, second: F32, old: F32, w: int, new: F32, k: int, delta: F32) -> None:
-    """``old[w]`` becomes ``new[k]``."""
-    for j in range(delta.shape[1]):
-        largest = top[x, j]
-        runner_up = second[x, j]
-        others = largest if old[w, j] < largest else runner_up
-        delta[0, j] = max(others, new[k, j]) - largest
-
-
-@inner_kernel
 def replace_several(
     with_v: bool, v: int, x: int, moved: int, graph: CSR, top: F32, second: F32, before: F32, scratch: Any
 ) -> None:
@@ -132,7 +106,6 @@ class SAGEWeights(NamedTuple):
     V2: F32  # [K * C, h], for the node itself
     b2: F32  # [K * C]
     most: int  # the largest degree
-    edges: int  # of the graph, in both directions
 
 
 class SAGEState(NamedTuple):
@@ -156,8 +129,6 @@ class SAGEScratch(NamedTuple):
     largest: F32  # [1, F]
     changed: BoolArray  # [most], by slot: whether the hidden row changes
     moved: I32  # [most], slots of the changed neighbours of a row
-    head: I32  # [n], by slot: where the list of a row's changed neighbours begins, or -1
-    listed: I32  # [2, e], the slots on these lists, and where each goes on, or -1
     after: F32  # [most, K * h], by slot: the new hidden row before its ReLU
     own: F32  # [1, K * h], the toggled node's row before its ReLU
     delta: F32  # [4, K * h]: change of a maximum; then space to work one out
@@ -194,7 +165,6 @@ def prepare(models: Sequence[Sequence[Any]], x: F32, graph: CSR, *, threads: int
         V2=batch_lines([c.lin_r.weight for c in second]),
         b2=batch_biases([c.lin_l.bias for c in second], second[0].out_channels),
         most=int(np.diff(graph.start).max(initial=0)),
-        edges=len(graph.columns),
     )
 
 
@@ -224,8 +194,6 @@ def new_scratch(weights: SAGEWeights, models: int) -> SAGEScratch:
         largest=np.zeros((1, features), np.float32),
         changed=np.zeros(most, np.bool_),
         moved=np.zeros(most, np.int32),
-        head=np.zeros(n, np.int32),
-        listed=np.zeros((2, weights.edges), np.int32),
         after=np.zeros((most, width), np.float32),
         own=np.zeros((1, width), np.float32),
         delta=np.zeros((4, width), np.float32),
@@ -250,6 +218,20 @@ def _add_aggregate(largest: F32, row: int, weights: SAGEWeights, scratch: SAGESc
 
 
 @inner_kernel
+def _two_largest(u: int, values: F32, none: np.float32, graph: CSR, top: F32, second: F32) -> None:
+    """Fill row u of ``top`` and ``second`` with the two largest values among the members next to u."""
+    for j in range(values.shape[1]):
+        top[u, j] = none
+        second[u, j] = none
+    for e in range(graph.start[u], graph.start[u] + graph.degree[u]):
+        w = graph.columns[e]
+        for j in range(values.shape[1]):
+            x = values[w, j]
+            second[u, j] = max(second[u, j], min(top[u, j], x))
+            top[u, j] = max(top[u, j], x)
+
+
+@inner_kernel
 def fill_hidden(weights: SAGEWeights, u: int, graph: CSR, state: SAGEState, scratch: SAGEScratch) -> None:
     """Compute the hidden row of member u again from the maxima of its neighbours' features."""
     for j in range(state.before.shape[1]):
@@ -261,31 +243,11 @@ def fill_hidden(weights: SAGEWeights, u: int, graph: CSR, state: SAGEState, scra
 @inner_kernel
 def fill_row(weights: SAGEWeights, stage: int, u: int, graph: CSR, state: SAGEState, scratch: SAGEScratch) -> None:
     """Compute the kept row of member u again: stage 0 up to the hidden row, stage 1 the loss."""
-    first, last = graph.start[u], graph.start[u] + graph.degree[u]
-    width = state.before.shape[1]
     if stage == 0:
-        X, top, second = weights.X, state.feature1, state.feature2
-        for f in range(X.shape[1]):
-            top[u, f] = _NONE
-            second[u, f] = _NONE
-        for e in range(first, last):
-            w = graph.columns[e]
-            for f in range(X.shape[1]):
-                x = X[w, f]
-                second[u, f] = max(second[u, f], min(top[u, f], x))
-                top[u, f] = max(top[u, f], x)
+        _two_largest(u, weights.X, _NONE, graph, state.feature1, state.feature2)
         fill_hidden(weights, u, graph, state, scratch)
         return
-    before, top, second = state.before, state.hidden1, state.hidden2
-    for j in range(width):
-        top[u, j] = _ZERO
-        second[u, j] = _ZERO
-    for e in range(first, last):
-        w = graph.columns[e]
-        for j in range(width):
-            x = before[w, j]
-            second[u, j] = max(second[u, j], min(top[u, j], x))
-            top[u, j] = max(top[u, j], x)
+    _two_largest(u, state.before, _ZERO, graph, state.hidden1, state.hidden2)
     fill_loss(weights, u, graph, state, scratch)
 
 
@@ -377,35 +339,15 @@ def _own_loss(v: int, graph: CSR, weights: SAGEWeights, state: SAGEState, scratc
 
 
 @inner_kernel
-def list_moved(graph: CSR, scratch: SAGEScratch) -> None:
-    """List for every row around the toggled node its neighbours whose hidden rows change.
-
-    They tell their neighbours: a hub, which is a neighbour of many, would look at all of its own each time.
-    """
-    reach, head, listed = scratch.reach, scratch.head, scratch.listed
-    for i in range(reach.size[1]):
-        head[i] = -1
-    count = 0
-    for k in range(reach.size[0]):
-        if scratch.changed[k]:
-            u = reach.nodes[k]
-            for e in range(graph.start[u], graph.start[u] + graph.degree[u]):
-                i = reach.slot[graph.columns[e]]
-                if i >= 0:  # not the toggled node itself
-                    listed[0, count] = k
-                    listed[1, count] = head[i]
-                    head[i] = count
-                    count += 1
-
-
-@inner_kernel
-def find_moved(i: int, scratch: SAGEScratch) -> int:
+def find_moved(i: int, graph: CSR, scratch: SAGEScratch) -> int:
     """Fill ``moved`` with the slots of the i-th node's neighbours whose hidden rows change, and return how many."""
-    place, moved = scratch.head[i], 0
-    while place >= 0:
-        scratch.moved[moved] = scratch.listed[0, place]
-        place = scratch.listed[1, place]
-        moved += 1
+    reach, moved = scratch.reach, 0
+    x = reach.nodes[i]
+    for e in range(graph.start[x], graph.start[x] + graph.degree[x]):
+        k = reach.slot[graph.columns[e]]
+        if 0 <= k < reach.size[0] and scratch.changed[k]:
+            scratch.moved[moved] = k
+            moved += 1
     return moved
 
 
@@ -415,21 +357,12 @@ def _new_logits(v: int, i: int, graph: CSR, weights: SAGEWeights, state: SAGESta
     reach, delta, row, after, before = scratch.reach, scratch.delta, scratch.row, scratch.after, state.before
     x = reach.nodes[i]
     near = reach.size[0]
-    moved = find_moved(i, scratch)
+    moved = find_moved(i, graph, scratch)
     models = len(row.excess)
     width = before.shape[1]
     if i >= near and moved == 0:
         return False
-    if i >= near and moved == 1:
-        k = scratch.moved[0]
-        replace_one(x, state.hidden1, state.hidden2, before, reach.nodes[k], after, k, delta)
-    elif i < near and moved == 0:
-        if graph.member[v]:
-            leave(x, state.hidden1, state.hidden2, scratch.own, delta)
-        else:
-            appear(x, state.hidden1, scratch.own, delta)
-    else:
-        replace_several(i < near, v, x, moved, graph, state.hidden1, state.hidden2, before, scratch)
+    replace_several(i < near, v, x, moved, graph, state.hidden1, state.hidden2, before, scratch)
     project(delta, 0, weights.W2, models, scratch.part, 0)
     for j in range(len(row.logits)):
         row.logits[j] = state.logits[x, j] + scratch.part[0, j]
@@ -452,7 +385,6 @@ def toggle(weights: SAGEWeights, v: int, affected: bool, graph: CSR, state: SAGE
         _new_hidden_row(v, i, graph, weights, state, scratch)
     # a hub's maximum rarely depends on one neighbour, and then nothing changes behind the hub
     grow_from(scratch.changed, graph, reach)
-    list_moved(graph, scratch)
     inside = graph.member[v]
     if not inside:
         _own_loss(v, graph, weights, state, scratch)
@@ -477,7 +409,6 @@ def refresh(weights: SAGEWeights, v: int, graph: CSR, state: SAGEState, scratch:
         _hidden_row(v, i, weights, graph, state, scratch)
     if joined:
         fill_row(weights, 1, v, graph, state, scratch)
-    list_moved(graph, scratch)
     for i in range(reach.size[1]):
         _loss_row(v, i, weights, graph, state, scratch)
 
@@ -523,7 +454,7 @@ def _loss_row(v: int, i: int, weights: SAGEWeights, graph: CSR, state: SAGEState
     """Update the largest hidden values, the logits and the loss of the i-th node around v."""
     reach = scratch.reach
     x, near = reach.nodes[i], reach.size[0]
-    moved = find_moved(i, scratch)
+    moved = find_moved(i, graph, scratch)
     if i >= near and moved == 0:
         return
     if graph.degree[x] <= _SHARE * (moved + 1):
