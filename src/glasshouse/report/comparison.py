@@ -295,7 +295,7 @@ def compare_sentences(comparison: Comparison) -> tuple[str, ...]:
 
 
 def _exposure(run: ComparedRun) -> Exposure | None:
-    headline, measured = run.summary.headline, run.attack.metrics
+    headline, measured = run.summary.verdict_attack, run.attack.metrics
     if headline is None or headline.leak is None or run.summary.context.warnings or measured is None:
         return None
     members, others = measured.curve.members, measured.curve.non_members

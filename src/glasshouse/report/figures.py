@@ -13,9 +13,9 @@ import numpy as np
 from glasshouse.core.arrays import BoolArray, FloatArray
 from glasshouse.evaluation import ROC, AttackOutcome, Interval, Metrics, Rate, clopper_pearson, tpr_intervals
 from glasshouse.evaluation.checks.calibration import binned, calibration_floor
-from glasshouse.evaluation.intervals import WholeFigures
+from glasshouse.evaluation.intervals import SamplingIntervals
 from glasshouse.evaluation.pool_size import FewerReferences
-from glasshouse.evaluation.precision import DISCOVERY_LEVEL, Accusations, accusations_of
+from glasshouse.evaluation.precision import DISCOVERY_LEVEL, FlaggedRates, flagged_rates
 from glasshouse.evaluation.thresholds import SimulatedFigures
 
 _POINTS = 160
@@ -280,11 +280,11 @@ class AttackFigures:
     knows_truth: bool = False
     simulated: SimulatedFigures | None = None
     doubt: str = ""
-    accusations: tuple[Accusations, ...] = ()
+    accusations: tuple[FlaggedRates, ...] = ()
     listed: int | None = None
     fewer: FewerReferences | None = None
     picked: str = ""
-    whole: WholeFigures | None = None
+    whole: SamplingIntervals | None = None
 
     @property
     def title(self) -> str:
@@ -320,12 +320,12 @@ def attack_figures(name: str, outcome: AttackOutcome, members: BoolArray | None)
         accusations=(
             ()
             if members is None
-            else tuple(accusations_of(cut, outcome.flagged(cut), members) for cut in outcome.thresholds)
+            else tuple(flagged_rates(cut, outcome.flagged(cut), members) for cut in outcome.thresholds)
         ),
         listed=None if levels is None else int((levels <= DISCOVERY_LEVEL).sum()),
         fewer=outcome.fewer,
         picked=outcome.picked,
-        whole=outcome.whole,
+        whole=outcome.sampling_intervals,
     )
 
 
@@ -341,7 +341,7 @@ def _measured(outcome: AttackOutcome, metrics: Metrics, members: BoolArray | Non
         curve=curve_of(metrics.curve, confidence=level),
         calibration=(
             reliability_of(outcome.scores, members, confidence=level)
-            if outcome.believed and members is not None
+            if outcome.calibrated and members is not None
             else None
         ),
     )

@@ -15,12 +15,12 @@ from typing import Any
 
 from glasshouse.core.errors import raise_faults, shortened
 from glasshouse.core.table import Table
-from glasshouse.evaluation import Drawn, Interval, PrivacyVerdict
+from glasshouse.evaluation import Interval, PrivacyVerdict, RandomMembers
 from glasshouse.evaluation.groups import GroupLeak
 from glasshouse.evaluation.leakage import Power
-from glasshouse.evaluation.quick_estimate import Foreseen
+from glasshouse.evaluation.quick_estimate import QuickEstimate
 from glasshouse.report.context import Context
-from glasshouse.report.decision.verdict import HeadlineFigures
+from glasshouse.report.decision.verdict import VerdictFigures
 from glasshouse.report.figures import AttackFigures, Curve, Histogram, Reliability
 from glasshouse.report.pictures.neighbourhood import Neighbourhood
 from glasshouse.report.summary import Summary
@@ -35,7 +35,7 @@ def metrics_json(summary: Summary) -> dict[str, Any]:
         "format": FORMAT,
         "verdict": summary.verdict,
         "strongest": summary.strongest,
-        "headline": None if summary.headline is None else _dumped(HeadlineFigures, summary.headline),
+        "headline": None if summary.verdict_attack is None else _dumped(VerdictFigures, summary.verdict_attack),
         "warnings": list(context.warnings),
         "notes": list(summary.notes),
         "records": summary.records,
@@ -49,13 +49,13 @@ def metrics_json(summary: Summary) -> dict[str, Any]:
         "attacks": {attack.name: _attack_json(attack) for attack in summary.attacks},
         "left_out": dict(summary.left_out),
         "privacy": _privacy_json(summary.privacy),
-        "drawn": _drawn_json(summary.drawn),
+        "drawn": _drawn_json(summary.random_members),
         "top_records": [{name: _finite(value) for name, value in row.items()} for row in summary.top_records.rows()],
         "neighbourhoods": _dumped(tuple[Neighbourhood, ...], summary.neighbourhoods),
         "groups": _dumped(tuple[GroupLeak, ...], summary.groups),
         "power": None if summary.power is None else _dumped(Power, summary.power),
-        "unlike": summary.unlike,
-        "estimate": None if summary.foreseen is None else _dumped(Foreseen, summary.foreseen),
+        "unlike": summary.mismatch,
+        "estimate": None if summary.quick_estimate is None else _dumped(QuickEstimate, summary.quick_estimate),
     }
 
 
@@ -109,14 +109,16 @@ def summary_from(metrics: Mapping[str, Any], run: Mapping[str, Any]) -> Summary:
         else _adapter(PrivacyVerdict).validate_python(_privacy_from(metrics["privacy"])),
         notes=_adapter(tuple[str, ...]).validate_python(metrics["notes"]),
         top_records=Table({name: [row[name] for row in rows] for name in (rows[0] if rows else ())}),
-        headline=_adapter(HeadlineFigures | None).validate_python(metrics["headline"]),
+        verdict_attack=_adapter(VerdictFigures | None).validate_python(metrics["headline"]),
         neighbourhoods=_adapter(tuple[Neighbourhood, ...]).validate_python(metrics["neighbourhoods"]),
         left_out=_adapter(dict[str, str]).validate_python(metrics["left_out"]),
-        drawn=None if metrics["drawn"] is None else _adapter(Drawn).validate_python(metrics["drawn"]),
+        random_members=None if metrics["drawn"] is None else _adapter(RandomMembers).validate_python(metrics["drawn"]),
         groups=_adapter(tuple[GroupLeak, ...]).validate_python(metrics["groups"]),
         power=None if metrics["power"] is None else _adapter(Power).validate_python(metrics["power"]),
-        foreseen=_adapter(Foreseen | None).validate_python(metrics.get("estimate")),  # runs of before have none
-        unlike=_adapter(bool).validate_python(metrics.get("unlike", False)),
+        quick_estimate=_adapter(QuickEstimate | None).validate_python(
+            metrics.get("estimate")
+        ),  # runs of before have none
+        mismatch=_adapter(bool).validate_python(metrics.get("unlike", False)),
         written=moment(run.get("written")),
     )
 
@@ -167,8 +169,10 @@ def _privacy_json(verdict: PrivacyVerdict | None) -> dict[str, Any] | None:
     return found | {"gaussian_sentence": verdict.gaussian_sentence()}
 
 
-def _drawn_json(drawn: Drawn | None) -> dict[str, Any] | None:
-    return None if drawn is None else {**_dumped(Drawn, drawn), "found": drawn.found, "sentence": drawn.sentence()}
+def _drawn_json(drawn: RandomMembers | None) -> dict[str, Any] | None:
+    return (
+        None if drawn is None else {**_dumped(RandomMembers, drawn), "found": drawn.found, "sentence": drawn.sentence()}
+    )
 
 
 def _privacy_from(plain: Mapping[str, Any]) -> dict[str, Any]:
@@ -225,7 +229,7 @@ def _names(summary: Summary) -> Iterator[str]:
     """Attacks that are named elsewhere must be there."""
     known = {attack.name for attack in summary.attacks}
     guessed = None if summary.privacy is None else summary.privacy.guessed
-    for named in (summary.headline, guessed):
+    for named in (summary.verdict_attack, guessed):
         if named is not None and named.attack not in known:
             yield f"it has no attack {shortened(named.attack)}."
 

@@ -124,8 +124,8 @@ def claimed(summary: Summary) -> Iterator[Statement]:
 
 def drawn_at_random(summary: Summary) -> Iterator[Statement]:
     """Whether members differ from the others in other ways than by the training."""
-    if summary.drawn is not None:
-        yield Statement(kind="measured", text=summary.drawn.sentence())
+    if summary.random_members is not None:
+        yield Statement(kind="measured", text=summary.random_members.sentence())
     text = "The records of the training were drawn at random from the same population as the others."
     yield Statement(kind="assumed", text=text)
 

@@ -78,7 +78,7 @@ def exposure_of(summary: Summary) -> Exposure | None:
         >>> exposure_of(audit_evidence(evidence, attacks=["loss"], members=[1, 0]).summary()) is None
         True
     """
-    shown = summary.headline
+    shown = summary.verdict_attack
     if shown is None or shown.rate is None or shown.leak is None or summary.context.warnings:
         return None
     return exposure_at(
@@ -121,7 +121,7 @@ def exposure_at(figure: RateFigure, *, unit: str, members: int, others: int, con
 
 def pairs_sentence(summary: Summary) -> str:
     """The area under the curve in words: how often the attacker is right about a pair; empty where it says nothing."""
-    shown = summary.headline
+    shown = summary.verdict_attack
     if shown is None or shown.leak is None or summary.context.warnings:
         return ""
     low, high = shown.auc_interval

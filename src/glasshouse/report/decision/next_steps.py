@@ -51,7 +51,7 @@ def next_steps(summary: Summary, rating: Rating, policy: Policy | None = None) -
         >>> next_steps(summary, rating_of(summary))[0].title
         'Say which records trained the model'
     """
-    leak = summary.headline is not None and summary.headline.leak is True and not summary.context.warnings
+    leak = summary.verdict_attack is not None and summary.verdict_attack.leak is True and not summary.context.warnings
     steps = [*_to_know_more(summary)] if not leak or rating.level == "unknown" else []
     if leak:
         steps += [*_to_leak_less(summary, policy)]
@@ -78,20 +78,20 @@ def _to_know_more(summary: Summary) -> Iterator[Step]:
     context, unit = summary.context, unit_of(summary)
     if context.warnings:
         yield Step(title="Mend what the warning names, and audit again", why="Until then no figure means anything.")
-    if summary.headline is None:
+    if summary.verdict_attack is None:
         yield Step(
             title=f"Say which {unit} trained the model",
             why="Without them nothing can be measured.",
             codes=(Code(where="python", text="result = audit_evidence(evidence, members=members)"),),
         )
-    elif summary.headline.leak is None:
+    elif summary.verdict_attack.leak is None:
         yield Step(
             title="Draw the training data at random",
             why="Then only the model can tell them from outsiders, and an audit shows what it reveals. Without members "
             "in the audit file, a random half trains the model.",
             codes=(Code(where="audit file", text="target: {kind: train, fraction: 0.5}"),),
         )
-    elif summary.unlike:
+    elif summary.mismatch:
         yield Step(
             title="Train the shadow models as the model was trained",
             why="The same architecture, optimizer, number of epochs and share of the data.",
