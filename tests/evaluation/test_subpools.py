@@ -75,7 +75,7 @@ def test_half_of_the_references_are_whole_pairs() -> None:
 def test_an_outcome_has_p_values_and_steadiness_that_do_not_depend_on_the_members() -> None:
     evidence, members = gaussian_evidence(records=300, models=8, shift=2.0, seed=0)
     one, other = (run_attack(create("lira"), evidence, fprs=[0.1], members=mask) for mask in (members, ~members))
-    for name in ("p_values", "steady", "discovery_levels"):
+    for name in ("p_values", "stability", "discovery_levels"):
         np.testing.assert_array_equal(getattr(one, name), getattr(other, name))
     assert one.p_values is not None
     assert one.flag_scores is not None
