@@ -27,8 +27,8 @@ from glasshouse.attacks import create
 from glasshouse.core.arrays import BoolArray, FloatArray, IntArray
 from glasshouse.core.randomness import seed_for
 from glasshouse.data import complementary_halves
-from glasshouse.evaluation import Drawn, Known, clopper_pearson, how_drawn, judge_claim, run_attack
-from glasshouse.evaluation.checks.random_members import joined_members
+from glasshouse.evaluation import Known, RandomMembers, check_random_members, clopper_pearson, judge_claim, run_attack
+from glasshouse.evaluation.checks.random_members import member_edges
 from glasshouse.evidence import Evidence
 from glasshouse.graph import load_graph
 
@@ -44,9 +44,9 @@ def empty_evidence(count: int) -> Evidence:
     )
 
 
-def tested(known: Known, evidence: Evidence, members: BoolArray, draw: int) -> Drawn:
+def tested(known: Known, evidence: Evidence, members: BoolArray, draw: int) -> RandomMembers:
     """The test, where there are enough members and others for it."""
-    drawn = how_drawn(known, evidence, members, seed=draw)
+    drawn = check_random_members(known, evidence, members, seed=draw)
     assert drawn is not None
     return drawn
 
@@ -229,7 +229,7 @@ def alarms_on_edges(pairs: IntArray, count: int, share: float, draws: int, *, ba
     """Share of draws, random or by snowball, with a p-value of 0.5 % or less."""
     random = np.random.default_rng(8)
     drawn = [snowball(pairs, count, share, random) if balls else some(count, share, random) for _ in range(draws)]
-    found = [joined_members(pairs, one, seed=draw) for draw, one in enumerate(drawn)]
+    found = [member_edges(pairs, one, seed=draw) for draw, one in enumerate(drawn)]
     return float(np.mean([one is not None and one.p_value <= 0.005 for one in found]))
 
 

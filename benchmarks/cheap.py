@@ -36,7 +36,7 @@ from glasshouse.auditing.result import AuditResult
 from glasshouse.core.randomness import seed_for
 from glasshouse.data.named import adult, cifar10
 from glasshouse.evaluation import quick_estimate
-from glasshouse.evaluation.quick_estimate import FEW_MODELS, Foreseen, Table, foresee
+from glasshouse.evaluation.quick_estimate import FEW_MODELS, QuickEstimate, Table, quick_estimate_of
 from glasshouse.evaluation.thresholds import rate_with_ties
 from glasshouse.training import cnn
 from glasshouse.training.trainer import Trainer
@@ -128,7 +128,7 @@ class Found:
     figures: Mapping[str, tuple[float, float]]
     seconds: Mapping[int, float]
     strongest: str
-    estimates: Mapping[int, Foreseen | None]
+    estimates: Mapping[int, QuickEstimate | None]
     rankings: Mapping[str, float]
 
 
@@ -161,14 +161,14 @@ def measure(setting: Setting, tables: Mapping[int, Table], *, targets: int | Non
             figures |= {f"public {name}": pair for name, pair in _figures(public).items()}
             if found:  # the pool was trained for the first target
                 seconds[8] = found[0].seconds[8]
-            assert results[8].headline is not None
-            strongest = results[8].headline.attack
+            assert results[8].verdict_attack is not None
+            strongest = results[8].verdict_attack.attack
             found.append(
                 Found(
                     figures=figures,
                     seconds=seconds,
                     strongest=strongest,
-                    estimates={k: foresee(results[k].evidence, members, tables=tables) for k in (0, 1)},
+                    estimates={k: quick_estimate_of(results[k].evidence, members, tables=tables) for k in (0, 1)},
                     rankings={} if trace is None else _rankings(results[8], strongest, trace),
                 )
             )

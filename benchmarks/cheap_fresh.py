@@ -18,7 +18,7 @@ import torch
 
 from glasshouse import Evidence
 from glasshouse.evaluation.intervals import clopper_pearson
-from glasshouse.evaluation.quick_estimate import FEW_MODELS, foresee
+from glasshouse.evaluation.quick_estimate import FEW_MODELS, quick_estimate_of
 
 sys.path.insert(0, str(Path(__file__).parent))
 
@@ -51,7 +51,7 @@ def tries(cases: Sequence[Case]) -> Iterator[Try]:
             pool: dict[str, Any] = (
                 {"shadow_loss": case.reference[None], "shadow_members": ~case.members[None]} if models else {}
             )
-            found = foresee(Evidence(target_loss=case.loss, **pool), case.members)
+            found = quick_estimate_of(Evidence(target_loss=case.loss, **pool), case.members)
             if found is not None:
                 (low, high), (least, most) = found.auc_interval, found.tpr_interval
                 yield Try(case.source, case.trainer, models, case.auc, (low, high), case.tpr, (least, most))

@@ -250,8 +250,8 @@ def cases(source: str, trainer: str, *, targets: int | None = None, seed: int = 
         result = audit_evidence(
             evidence, members=members, evaluation=Evaluation(fprs=[FPR]), seed=number, progress=False
         )
-        assert result.headline is not None
-        strongest = result.outcomes[result.headline.attack]
+        assert result.verdict_attack is not None
+        strongest = result.outcomes[result.verdict_attack.attack]
         assert strongest.metrics is not None
         yield Case(
             source=source,
@@ -261,7 +261,7 @@ def cases(source: str, trainer: str, *, targets: int | None = None, seed: int = 
             reference=reference,
             train_accuracy=accuracy(answers, members),
             test_accuracy=accuracy(answers, ~members),
-            attack=result.headline.attack,
+            attack=result.verdict_attack.attack,
             auc=strongest.metrics.auc,
             tpr=rate_with_ties(strongest.scores, members, FPR)[0],
         )

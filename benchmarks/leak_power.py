@@ -24,8 +24,8 @@ from glasshouse import Evidence
 from glasshouse.attacks.registry import chosen_attacks
 from glasshouse.auditing.call import DEFAULT_ATTACKS
 from glasshouse.core.arrays import BoolArray, FloatArray
-from glasshouse.evaluation import AttackOutcome, clopper_pearson, headline, leak_test
-from glasshouse.evaluation.best import Trials
+from glasshouse.evaluation import AttackOutcome, clopper_pearson, leak_test, verdict_attack
+from glasshouse.evaluation.best import AttackCache
 from glasshouse.evaluation.thresholds import simulated_figures
 
 FPRS = (0.01, 0.001)
@@ -57,11 +57,11 @@ def made(case: str, records: int, seed: int, *, models: int = 8) -> tuple[Eviden
 
 def outcomes_of(evidence: Evidence, attacks: Sequence[str], seed: int) -> dict[str, AttackOutcome]:
     """Every attack on the target and on simulated targets."""
-    trials = Trials(evidence, progress=False)
+    cache = AttackCache(evidence, progress=False)
     found = {}
     for name, attack in chosen_attacks(attacks, mode="online", prior=0.5, seed=seed, fprs=FPRS).items():
-        tuned = trials.tuned(attack)
-        simulated = simulated_figures(trials.simulated(attack), FPRS)
+        tuned = cache.tuned(attack)
+        simulated = simulated_figures(cache.simulated(attack), FPRS)
         found[name] = AttackOutcome(tuned, tuned.score(evidence), (), None, 0.0, simulated=simulated)
     return found
 
@@ -70,7 +70,7 @@ def once(case: str, records: int, seed: int, attacks: Sequence[str]) -> dict[str
     """One made-up audit: which tests show a leak, and what its verdict is about."""
     evidence, members, ratio = made(case, records, seed)
     outcomes = outcomes_of(evidence, attacks, seed)
-    found = headline(outcomes, members, fprs=FPRS, seed=seed)
+    found = verdict_attack(outcomes, members, fprs=FPRS, seed=seed)
     equal = leak_test({name: one.scores for name, one in outcomes.items()}, members, fprs=FPRS, seed=seed)
 
     def alone(scores: FloatArray) -> bool:

@@ -38,8 +38,8 @@ PARTS = {  # what is timed: a function by its module and name, and what a line s
     ("glasshouse.graph.audit", "check_engine"): "compare the engine with the rule",
     ("glasshouse.graph.audit", "Surroundings"): "neighbours of every node",
     ("glasshouse.auditing.steps", "run_attack"): "attack:",
-    ("glasshouse.auditing.steps", "how_drawn"): "were members drawn at random",
-    ("glasshouse.auditing.steps", "headline"): "choose the strongest, test for a leak",
+    ("glasshouse.auditing.steps", "check_random_members"): "were members drawn at random",
+    ("glasshouse.auditing.steps", "verdict_attack"): "choose the strongest, test for a leak",
     ("glasshouse.auditing.steps", "judge_claim"): "bound on epsilon",
 }
 
@@ -135,7 +135,7 @@ def measure(options: argparse.Namespace) -> tuple[Steps, list[str]]:
     lines += [str(note) for note in context.notes]
     lines += [f"{name} was left out: {why}" for name, why in result.left_out.items()]
     for name, outcome in result.outcomes.items():
-        whole = outcome.whole
+        whole = outcome.sampling_intervals
         if whole is None:
             continue
         rates = ", ".join(

@@ -26,10 +26,10 @@ from glasshouse.evaluation.groups import group_leaks
 from glasshouse.evaluation.leakage import smallest_auc, smallest_tpr
 from glasshouse.evaluation.precision import (
     DISCOVERY_LEVEL,
-    Accusations,
-    accusations_of,
+    FlaggedRates,
     conformal_p_values,
     discovery_levels,
+    flagged_rates,
 )
 from glasshouse.evidence import Evidence
 
@@ -54,10 +54,10 @@ def precision_coverage(members: int, others: int, tpr: float, fpr: float, *, run
 
 
 @functools.lru_cache(maxsize=100_000)
-def _accused(hits: int, members: int, wrong: int, others: int) -> Accusations:
+def _accused(hits: int, members: int, wrong: int, others: int) -> FlaggedRates:
     scores = np.repeat([1.0, 0.0, 1.0, 0.0], [hits, members - hits, wrong, others - wrong])
     threshold = Threshold(0.01, 0.5, "mean", 0.01, Interval(0.0, 0.02), 8)
-    return accusations_of(threshold, threshold.decide(scores), np.arange(members + others) < members)
+    return flagged_rates(threshold, threshold.decide(scores), np.arange(members + others) < members)
 
 
 def gaussian(

@@ -191,17 +191,17 @@ def with_models(case: Case, random: np.random.Generator, trainer: Any, model: An
 def alarms(result: AuditResult) -> dict[str, bool]:
     """Every way in which an audit can say "leak", and whether this one does."""
     summary = result.summary()
-    assert summary.headline is not None
+    assert summary.verdict_attack is not None
     assert summary.privacy is not None
     privacy = summary.privacy
     bounds = (privacy.pure, privacy.epsilon, privacy.gaussian.epsilon, privacy.independent.epsilon)
     said = {
-        "verdict": summary.headline.leak is True,
+        "verdict": summary.verdict_attack.leak is True,
         "ε > 0": max(bounds) > 0,
         "a group": any(group.singled_out for group in summary.groups),
     }
     said["any of these"] = any(said.values())
-    said["“not drawn at random”"] = summary.drawn is not None and summary.drawn.found
+    said["“not drawn at random”"] = summary.random_members is not None and summary.random_members.found
     best = summary.attack(summary.strongest)
     said["a list, if no member were known"] = (best.listed or 0) > 0
     return said

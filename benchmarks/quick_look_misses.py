@@ -22,7 +22,7 @@ from scipy.stats import rankdata
 from glasshouse import Evidence
 from glasshouse.core.arrays import BoolArray, FloatArray
 from glasshouse.evaluation.intervals import Interval
-from glasshouse.evaluation.quick_estimate import foresee
+from glasshouse.evaluation.quick_estimate import quick_estimate_of
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,7 @@ def once(case: Case, records: int, seed: int) -> dict[str, str]:
     said: dict[str, str] = {}
     one = Evidence(target_loss=losses[0], shadow_loss=losses[1:2], shadow_members=trained[1:2])
     for models in (0, 1):
-        estimate = foresee(one if models else Evidence(target_loss=losses[0]), members)
+        estimate = quick_estimate_of(one if models else Evidence(target_loss=losses[0]), members)
         if estimate is None:
             said |= {f"{models} {name}": "withheld" for name in ("AUC", "TPR", "below chance")}
             continue

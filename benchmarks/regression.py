@@ -97,8 +97,8 @@ def false_alarms(runs: int) -> tuple[int, Mapping[str, float]]:
     shown, areas = 0, dict[str, list[float]]((name, []) for name in FEW)
     for seed in range(runs):
         result = audit(made_records(200, 8, seed), trainer=untold, attacks=list(FEW), shadows=4, seed=seed)
-        assert result.headline is not None
-        shown += bool(result.headline.test.leak)
+        assert result.verdict_attack is not None
+        shown += bool(result.verdict_attack.test.leak)
         for name in FEW:
             metrics = result.outcomes[name].metrics
             assert metrics is not None

@@ -22,7 +22,7 @@ import torch
 from torch_geometric.data import Data
 
 from glasshouse.evaluation import delong, tpr_intervals
-from glasshouse.evaluation.intervals import Sampled, estimate_whole
+from glasshouse.evaluation.intervals import Sampled, sampling_intervals
 from glasshouse.evaluation.roc import roc
 from glasshouse.graph.data.audited_nodes import sample_nodes
 
@@ -81,7 +81,7 @@ def measured(size: int, audited: int, *, draws: int, seed: int = 0) -> list[Row]
         sample = sample_nodes(data, audited, seed=1000 * seed + number)
         drawn = Sampled(strata=sample.strata, sizes=sample.sizes, members=int(members.sum()))
         some, who = scores[sample.nodes], members[sample.nodes]
-        whole = estimate_whole(some, who, drawn, fprs=RATES)
+        whole = sampling_intervals(some, who, drawn, fprs=RATES)
         usual = [delong(some, who), *tpr_intervals(roc(some, who), RATES)]
         ours = [(whole.auc, whole.auc_interval), *((one.tpr, one.interval) for one in whole.rates)]
         for name, (estimate, interval), other in zip(truths, ours, usual, strict=True):

@@ -40,8 +40,8 @@ from glasshouse.core.errors import InputError
 from glasshouse.core.randomness import generator, seed_for
 from glasshouse.data import complementary_halves, random_subsets
 from glasshouse.data.named import load_dataset
-from glasshouse.evaluation import run_attack, unlike_target
-from glasshouse.evaluation.best import Trials
+from glasshouse.evaluation import run_attack, target_mismatch
+from glasshouse.evaluation.best import AttackCache
 from glasshouse.evaluation.checks.calibration import calibration_error, calibration_floor
 from glasshouse.evaluation.thresholds import simulate, threshold_from
 from glasshouse.evidence import Evidence, collect
@@ -250,15 +250,15 @@ class Mismatch(NamedTuple):
 
 def mismatch(trial: Trial, name: str, *, share: float) -> Mismatch:
     """One attack against all targets of a trial, the prior said rightly."""
-    attack, trials = attack_named(name, prior=share), Trials(trial.evidence(0))
+    attack, cache = attack_named(name, prior=share), AttackCache(trial.evidence(0))
     errors, floors, given, rates, inside = [], [], [], [], []
     for number, members in enumerate(trial.target_members):
         evidence = trial.evidence(number)
-        unlike = bool(unlike_target(evidence, prior=share))
-        outcome = run_attack(attack, evidence, fprs=[0.01], trials=trials, prior=share, unlike=unlike)
+        unlike = bool(target_mismatch(evidence, prior=share))
+        outcome = run_attack(attack, evidence, fprs=[0.01], cache=cache, prior=share, mismatch=unlike)
         errors.append(calibration_error(outcome.scores, members) if attack.posterior else np.nan)
         floors.append(calibration_floor(outcome.scores) if attack.posterior else np.nan)
-        given.append(outcome.believed)
+        given.append(outcome.calibrated)
         for threshold in outcome.thresholds:
             rate = float(outcome.flagged(threshold)[~members].mean())
             rates.append(rate)
@@ -315,7 +315,7 @@ def kind_rows(pools: int) -> Iterator[str]:
                 synthetic(**made, **change, seed=seed, spread=0.05 * (seed % 2))
                 for seed in range(pools if not change else pools // 5)
             )
-            cells.append(f"{100 * np.mean([bool(unlike_target(trial.evidence(0))) for trial in trials]):.1f}")
+            cells.append(f"{100 * np.mean([bool(target_mismatch(trial.evidence(0))) for trial in trials]):.1f}")
         yield f"| {records} | {models} | {kind} | {' | '.join(cells)} |"
     estimators: dict[str, tuple[Any, Any, QueryOptions | None]] = {
         "forest of 20 trees; of depth 3": (
@@ -343,7 +343,7 @@ def kind_rows(pools: int) -> Iterator[str]:
         given: dict[str, Any] = {"pool_share": 0.5, "shadows": 8, "records": 1000, "how": how, "targets": pools // 10}
         for target, share, seeds in ((own, 0.5, 10), (other, 0.5, 1), (own, 0.2, 1)):
             views = (asked(own, target=target, share=share, seed=seed, **given)[0] for seed in range(seeds))
-            cells.append(f"{100 * np.mean([bool(unlike_target(one)) for some in views for one in some]):.1f}")
+            cells.append(f"{100 * np.mean([bool(target_mismatch(one)) for some in views for one in some]):.1f}")
         yield f"| {name} | {' | '.join(cells)} |"
         print(f"kinds {name}: {cells}", flush=True)
 

@@ -28,7 +28,7 @@ def test_a_target_is_taken_for_another_kind_only_if_it_is(kind: str) -> None:
     for name in ("none", "margins + 0.6"):
         made = {"records": 500, "models": 8, "targets": 1, "leak": 1.0, "kind": kind, "spread": 0.0}
         trials = [thresholds.synthetic(**made, **thresholds.CHANGED[name], seed=seed) for seed in range(25)]
-        found[name] = np.mean([bool(thresholds.unlike_target(trial.evidence(0))) for trial in trials])
+        found[name] = np.mean([bool(thresholds.target_mismatch(trial.evidence(0))) for trial in trials])
     assert found["none"] <= 0.04
     assert found["margins + 0.6"] >= 0.8
 

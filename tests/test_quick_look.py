@@ -60,11 +60,11 @@ def test_a_model_and_its_members_are_enough(tmp_path: Path) -> None:
     assert notes[1].startswith("Estimate, not a measurement")
     folder = result.save(tmp_path / "run")
     assert json.loads((folder / "metrics.json").read_text())["estimate"]["models"] == 0
-    assert read_run(folder).foreseen == result.foreseen
+    assert read_run(folder).quick_estimate == result.quick_estimate
     assert "lower bound" in (folder / "report.html").read_text()
     again = audit_evidence(read_evidence(folder / "evidence.npz").evidence, members=members, attacks=["loss"])
     assert again.table()["auc"][0] == result.table()["auc"][0]
-    assert again.foreseen == result.foreseen
+    assert again.quick_estimate == result.quick_estimate
 
 
 def test_a_model_that_leaks_nothing_to_weak_attacks_is_not_called_safe() -> None:
@@ -83,8 +83,8 @@ def test_one_reference_model_brings_the_calibrated_attacks() -> None:
     assert result.evidence.models == 1
     assert not any(name.endswith("_posterior") for name in result.records())
     assert result.summary().notes[0].startswith("One reference model was trained")
-    assert result.foreseen is not None
-    assert result.foreseen.models == 1
+    assert result.quick_estimate is not None
+    assert result.quick_estimate.models == 1
 
 
 def test_public_records_and_a_trace_bring_the_rest_and_are_not_judged() -> None:
@@ -101,8 +101,8 @@ def test_public_records_and_a_trace_bring_the_rest_and_are_not_judged() -> None:
     assert result.evidence.records == 600 - 120
     assert result.members is not None
     assert int(result.members.sum()) == 300  # only non-members were set aside
-    assert result.headline is not None
-    assert result.headline.attack != "trace"
+    assert result.verdict_attack is not None
+    assert result.verdict_attack.attack != "trace"
     assert set(result.records()["id"]) < set(population.ids)
     same = audit(population, model=model, members=members, shadows=0, attacker=Attacker(public=0.4, trace=trace.losses))
     assert (same.records()["public-quantile_score"] == result.records()["public-quantile_score"]).all()
@@ -118,7 +118,7 @@ def test_public_records_serve_an_audit_with_shadow_models_too() -> None:
         population, shadows=4, attacks=["base", "public-quantile"], attacker=Attacker(public=outside), **options
     )
     assert result.evidence.records == int((~outside).sum())
-    assert result.foreseen is None
+    assert result.quick_estimate is None
     assert result.left_out == {}
 
 
@@ -128,7 +128,7 @@ def test_the_estimate_is_withheld_where_members_differ_without_the_model() -> No
     x = random.normal(size=(600, 3)) + 3.0 * members[:, None]
     population = Population(x, random.integers(2, size=600))
     result = audit(population, model=fitted(population, members), members=members, shadows=0)
-    assert result.foreseen is None
+    assert result.quick_estimate is None
     assert "is not estimated" in result.summary().notes[1]
 
 
@@ -166,7 +166,7 @@ def test_losses_alone_are_enough_with_and_without_members(tmp_path: Path) -> Non
     result = audit_evidence(Evidence(target_loss=loss, labels=np.arange(400) % 2), members=members)
     assert result.table()["attack"].tolist() == ["loss", "class-loss"]
     unknown = audit_evidence(Evidence(target_loss=loss))
-    assert unknown.foreseen is None
+    assert unknown.quick_estimate is None
     assert unknown.summary().notes[0].startswith("No shadow models were trained")
     rows = ["model,id,member,loss", *(f"target,{n},{int(members[n])},{loss[n]}" for n in range(400))]
     path = tmp_path / "losses.csv"
@@ -211,7 +211,7 @@ def test_labels_alone_give_no_estimate_and_public_records_may_be_ids() -> None:
     model = fitted(population, members)
     given: dict[str, Any] = {"members": members, "shadows": 0, "attacks": ["loss"], "progress": False}
     asked = audit(population, model=model.predict, attacker=Attacker(query=LabelOnly(votes=4)), **given)
-    assert asked.foreseen is None
+    assert asked.quick_estimate is None
     assert "or the target does not give the probabilities of classes" in asked.summary().notes[1]
     outside = np.flatnonzero(~members)[:100]
     by_mask, by_ids = (

@@ -57,8 +57,8 @@ def test_a_linear_model_with_many_features_leaks_and_the_default_attacks_find_it
     assert list(linear.outcomes) == ["base", "lira", "rmia", "stacked"]
     assert linear.left_out == {}
     assert all(area(linear, name) > 0.58 for name in linear.outcomes)
-    assert linear.headline is not None
-    assert linear.headline.test.leak
+    assert linear.verdict_attack is not None
+    assert linear.verdict_attack.test.leak
 
 
 def test_the_report_tells_errors_and_no_accuracy_and_no_nan(linear: AuditResult, tmp_path: Path) -> None:
@@ -152,8 +152,8 @@ def test_members_that_the_target_was_not_trained_on_are_not_found() -> None:
             return Ridge().fit(population.x[drawn], population.y[drawn])
 
         result = audit(POPULATION, trainer=untold, shadows=4, attacks=["base", "lira", "rmia"], seed=seed)
-        assert result.headline is not None
-        shown += bool(result.headline.test.leak)
+        assert result.verdict_attack is not None
+        shown += bool(result.verdict_attack.test.leak)
     assert shown <= 2  # at a level of 5 % three or more of 12 happen once in 50
 
 

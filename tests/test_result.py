@@ -30,7 +30,7 @@ def test_the_table_has_a_row_for_each_attack_with_intervals(result: AuditResult)
 
 
 def test_what_a_result_holds_is_shown_in_a_few_lines(result: AuditResult) -> None:
-    assert len(repr(result.headline)) < 1500, "without the whole ROC"
+    assert len(repr(result.verdict_attack)) < 1500, "without the whole ROC"
     assert all(len(repr(outcome)) < 200 for outcome in result.outcomes.values()), "without scores"
 
 

@@ -117,7 +117,7 @@ def test_scores_and_figures_are_the_same_whichever_door_the_data_came_through(tr
         figures = [(one.metrics, one.thresholds) for one in result.outcomes.values()]
         seen[door] = (
             scores.tobytes(),
-            repr((figures, result.headline, result.privacy, result.drawn, result.context.notes)),
+            repr((figures, result.verdict_attack, result.privacy, result.random_members, result.context.notes)),
         )
     assert {door for door in seen if seen[door] != seen["arrays"]} == set()
 

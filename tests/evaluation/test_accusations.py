@@ -8,14 +8,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from glasshouse.evaluation import Interval, Threshold, clopper_pearson
-from glasshouse.evaluation.precision import PRIORS, Accusations, accusations_of
+from glasshouse.evaluation.precision import PRIORS, FlaggedRates, flagged_rates
 
 THRESHOLD = Threshold(0.01, 0.5, "mean", 0.01, Interval(0.0, 0.02), 8)
 
 
-def accused(hits: int, members: int, wrong: int, others: int) -> Accusations:
+def accused(hits: int, members: int, wrong: int, others: int) -> FlaggedRates:
     scores = np.repeat([0.5, 0.0, 1.0, 0.0], [hits, members - hits, wrong, others - wrong])
-    return accusations_of(THRESHOLD, THRESHOLD.decide(scores), np.arange(members + others) < members)
+    return flagged_rates(THRESHOLD, THRESHOLD.decide(scores), np.arange(members + others) < members)
 
 
 @settings(max_examples=40)

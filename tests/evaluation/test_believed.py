@@ -88,14 +88,14 @@ def test_a_target_unlike_its_shadow_models_has_figures_but_no_threshold_and_no_p
         audit_evidence(one, members=members, attacks=attacks, evaluation=Evaluation(fprs=[0.05]))
         for one in (evidence, unlike(evidence))
     )
-    assert like.unlike == ""
+    assert like.mismatch == ""
     assert "lira_decision" in like.records()
     assert "are not given" in other.summary().notes[0]
     assert not [name for name in other.records() if name.endswith(("_decision", "_posterior"))]
     assert "base_score" in other.records()
     for name, outcome in other.outcomes.items():
         assert outcome.thresholds == ()
-        assert not outcome.believed
+        assert not outcome.calibrated
         assert outcome.metrics is not None
         assert outcome.metrics.auc > 0.6
         assert ("unlike" in outcome.doubt) == (name != "lira")
@@ -109,7 +109,7 @@ def test_only_a_believed_posterior_is_a_column_and_a_diagram() -> None:
         evidence, members=members, attacks=["base", Stacked(boosted=SMALL)], evaluation=Evaluation(fprs=[0.05])
     )
     records, summary = result.records(), result.summary()
-    assert result.outcomes["stacked"].believed
+    assert result.outcomes["stacked"].calibrated
     assert (records["stacked_posterior"] == records["stacked_score"]).all()
     assert "base_posterior" not in records  # BASE compares with few models, and is too sure
     measured = {attack.name: attack.metrics for attack in summary.attacks}

@@ -8,7 +8,7 @@ from scipy.special import ndtr
 
 from glasshouse import Evidence
 from glasshouse.core.arrays import BoolArray
-from glasshouse.evaluation.quick_estimate import FEW_MODELS, LEVEL, TABLES, foresee, signals
+from glasshouse.evaluation.quick_estimate import FEW_MODELS, LEVEL, TABLES, quick_estimate_of, signals
 
 
 def made(separation: float, records: int = 2000, seed: int = 0) -> tuple[np.ndarray, BoolArray]:
@@ -34,7 +34,9 @@ def test_a_reference_model_adds_two_signals() -> None:
 
 
 def test_more_leak_gives_a_larger_estimate_inside_its_interval() -> None:
-    found = [foresee(Evidence(target_loss=loss), members) for loss, members in (made(0.2), made(0.8), made(1.5))]
+    found = [
+        quick_estimate_of(Evidence(target_loss=loss), members) for loss, members in (made(0.2), made(0.8), made(1.5))
+    ]
     areas = [one.auc for one in found if one is not None]
     assert len(areas) == 3
     assert areas == sorted(areas)
@@ -46,7 +48,7 @@ def test_more_leak_gives_a_larger_estimate_inside_its_interval() -> None:
 
 def test_it_says_that_it_is_an_estimate_and_how_often_such_intervals_held() -> None:
     loss, members = made(0.5)
-    found = foresee(Evidence(target_loss=loss), members)
+    found = quick_estimate_of(Evidence(target_loss=loss), members)
     assert found is not None
     assert found.sentence().startswith("Estimate, not a measurement")
     assert f"held {100 * TABLES[0].auc.held:.0f} %" in found.sentence()
@@ -54,12 +56,12 @@ def test_it_says_that_it_is_an_estimate_and_how_often_such_intervals_held() -> N
 
 def test_there_is_no_estimate_with_few_records_many_models_or_unheard_of_figures() -> None:
     loss, members = made(0.5)
-    assert foresee(Evidence(target_loss=loss[:150]), members[:150]) is None
+    assert quick_estimate_of(Evidence(target_loss=loss[:150]), members[:150]) is None
     two = np.ones((2, 2000))
-    assert foresee(Evidence(target_loss=loss, shadow_loss=two, shadow_members=two), members) is None
-    assert foresee(Evidence(target_loss=loss), ~made(9.0)[1]) is not None  # no leak at all is familiar
+    assert quick_estimate_of(Evidence(target_loss=loss, shadow_loss=two, shadow_members=two), members) is None
+    assert quick_estimate_of(Evidence(target_loss=loss), ~made(9.0)[1]) is not None  # no leak at all is familiar
     strange = dataclasses.replace(TABLES[0], lowest=(2.0, 2.0, 2.0))
-    assert foresee(Evidence(target_loss=loss), members, tables={0: strange}) is None
+    assert quick_estimate_of(Evidence(target_loss=loss), members, tables={0: strange}) is None
 
 
 def test_the_table_is_whole() -> None:
@@ -84,7 +86,7 @@ def test_without_a_leak_no_interval_lies_below_chance(models: int) -> None:
         losses = np.logaddexp(0.0, -(random.normal(-1.5, 1.5, 1000) + random.normal(size=(2, 1000))))
         sides = np.array([random.permutation(1000) < 500])
         reference = Evidence(target_loss=losses[0], shadow_loss=losses[1:], shadow_members=sides)
-        found = foresee(reference if models else Evidence(target_loss=losses[0]), members)
+        found = quick_estimate_of(reference if models else Evidence(target_loss=losses[0]), members)
         if found is not None:
             assert found.auc >= 0.5
             assert found.tpr >= 0.01
@@ -97,6 +99,6 @@ def test_the_estimate_says_what_it_cannot_see(models: int) -> None:
     loss, members = made(0.5)
     other = made(0.0, seed=1)[0][None]
     reference = Evidence(target_loss=loss, shadow_loss=other, shadow_members=~members[None])
-    found = foresee(reference if models else Evidence(target_loss=loss), members)
+    found = quick_estimate_of(reference if models else Evidence(target_loss=loss), members)
     assert found is not None
     assert "a low upper end does not show that the model is safe" in found.sentence()

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from glasshouse.attacks import LossThreshold
-from glasshouse.evaluation import AttackOutcome, evaluate, headline
+from glasshouse.evaluation import AttackOutcome, evaluate, verdict_attack
 from glasshouse.evaluation.thresholds import SimulatedFigures
 
 MEMBERS = np.arange(400) < 200
@@ -32,13 +32,15 @@ def test_simulated_targets_choose_and_the_target_does_not() -> None:
         "lucky": outcome(3.0, simulated=simulated(0.1)),
         "steady": outcome(1.0, simulated=simulated(0.2)),
     }
-    found = headline(outcomes, MEMBERS, fprs=[0.05])
+    found = verdict_attack(outcomes, MEMBERS, fprs=[0.05])
     assert (found.attack, found.way, found.tried) == ("steady", "simulated", 2)
     assert found.metrics.auc == evaluate(outcomes["steady"].scores, MEMBERS, fprs=[]).auc
 
 
 def test_without_simulated_targets_one_half_chooses_and_the_other_measures() -> None:
-    found = headline({"weak": outcome(0.2), "strong": outcome(2.0, simulated=simulated(0.9))}, MEMBERS, fprs=[0.05])
+    found = verdict_attack(
+        {"weak": outcome(0.2), "strong": outcome(2.0, simulated=simulated(0.9))}, MEMBERS, fprs=[0.05]
+    )
     assert (found.attack, found.way) == ("strong", "half")
     assert (found.metrics.curve.members, found.metrics.curve.non_members) == (100, 100)
 
@@ -50,7 +52,7 @@ def test_the_figure_of_the_chosen_one_of_many_equal_attacks_is_right_on_average(
     for run in range(40):
         outcomes = {str(k): outcome(0.0, seed=int(random.integers(1 << 30))) for k in range(8)}
         luckiest.append(max(one.metrics.auc for one in outcomes.values() if one.metrics))
-        chosen.append(headline(outcomes, MEMBERS, fprs=[0.05], seed=run).metrics.auc)
+        chosen.append(verdict_attack(outcomes, MEMBERS, fprs=[0.05], seed=run).metrics.auc)
     assert np.mean(luckiest) > 0.53
     assert abs(np.mean(chosen) - 0.5) < 0.02
 
@@ -63,7 +65,7 @@ def test_too_few_records_for_halves_take_the_first_attack() -> None:
         )
         for name, sign in {"first": 1, "second": -1}.items()
     }
-    found = headline(outcomes, few)
+    found = verdict_attack(outcomes, few)
     assert (found.attack, found.way, found.fpr) == ("first", "only", None)
 
 
@@ -72,7 +74,7 @@ def test_the_rate_of_the_headline_allows_ten_wrong_accusations_where_one_does() 
     members = np.arange(4000) < 2000
     scores = rng.normal(size=4000)
     one = AttackOutcome(LossThreshold(), scores, (), evaluate(scores, members, fprs=[0.01, 0.001]), 0.0)
-    assert headline({"one": one}, members, fprs=[0.01, 0.001]).fpr == 0.01
+    assert verdict_attack({"one": one}, members, fprs=[0.01, 0.001]).fpr == 0.01
 
 
 def test_a_leak_that_is_shown_is_shown_by_the_attack_that_the_verdict_is_about() -> None:
@@ -82,7 +84,7 @@ def test_a_leak_that_is_shown_is_shown_by_the_attack_that_the_verdict_is_about()
         "weak": outcome(0.0, seed=1, simulated=simulated(0.3)),
         "other": outcome(1.5, seed=2, simulated=simulated(0.2)),
     }
-    found = headline(outcomes, MEMBERS, fprs=[0.05])
+    found = verdict_attack(outcomes, MEMBERS, fprs=[0.05])
     assert found.test.leak
     assert found.test.adjusted["first"] > 0.05
     assert (found.attack, found.way) == ("other", "shown")
@@ -96,7 +98,7 @@ def test_a_leak_that_is_shown_is_shown_by_the_attack_that_the_verdict_is_about()
 
 def test_an_attack_that_shows_the_leak_too_is_not_replaced_by_a_luckier_one() -> None:
     outcomes = {"first": outcome(1.0, simulated=simulated(0.5)), "lucky": outcome(2.0, simulated=simulated(0.2))}
-    found = headline(outcomes, MEMBERS, fprs=[0.05])
+    found = verdict_attack(outcomes, MEMBERS, fprs=[0.05])
     assert found.test.attack == "lucky"
     assert (found.attack, found.way) == ("first", "simulated")
 
@@ -106,7 +108,7 @@ def test_where_no_leak_is_shown_nothing_is_replaced() -> None:
         "first": outcome(-0.6, simulated=simulated(0.5)),
         "weak": outcome(0.0, seed=1, simulated=simulated(0.3)),
     }
-    found = headline(outcomes, MEMBERS, fprs=[0.05])
+    found = verdict_attack(outcomes, MEMBERS, fprs=[0.05])
     assert not found.test.leak
     assert (found.attack, found.way) == ("first", "simulated")
 
@@ -118,7 +120,7 @@ def test_a_rate_that_is_too_noisy_to_rank_by_leaves_the_choice_to_the_auc() -> N
         name: outcome(0.0, seed, simulated=SimulatedFigures(targets=8, auc=area, strengths=(rate,)))
         for seed, (name, (area, rate)) in enumerate(figures.items())
     }
-    found = headline(outcomes, MEMBERS, fprs=[0.05])
+    found = verdict_attack(outcomes, MEMBERS, fprs=[0.05])
     assert found.attack == "base"
     assert found.test.first == ("base", "auc")
-    assert headline({"noise": outcome(0.0), "base": outcome(0.0, 1)}, MEMBERS, fprs=[0.05]).test.first is None
+    assert verdict_attack({"noise": outcome(0.0), "base": outcome(0.0, 1)}, MEMBERS, fprs=[0.05]).test.first is None

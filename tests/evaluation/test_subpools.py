@@ -9,7 +9,7 @@ from glasshouse import Evidence
 from glasshouse.attacks import create
 from glasshouse.data import random_subsets
 from glasshouse.evaluation import Interval, Threshold, run_attack
-from glasshouse.evaluation.pool_size import compare_references, fewer_references, steadiness, with_fewer_references
+from glasshouse.evaluation.pool_size import compare_references, fewer_references, stability, with_fewer_references
 from glasshouse.evaluation.precision import conformal_p_values
 from tests.strategies import gaussian_evidence
 
@@ -28,7 +28,7 @@ def test_steadiness_counts_sub_pools_one_by_one(name: str) -> None:
             shadow_members=evidence.shadow_members[rows],
         )
         plain += attack.score(part) >= threshold.value
-    found = steadiness(attack, evidence, threshold)
+    found = stability(attack, evidence, threshold)
     assert found is not None
     np.testing.assert_allclose(found, plain / 4)
     if name == "loss":  # it looks at no shadow model, so it is always steady
@@ -40,14 +40,14 @@ def test_steadiness_counts_sub_pools_one_by_one(name: str) -> None:
 def test_expensive_attacks_and_pools_without_pairs() -> None:
     evidence, _ = gaussian_evidence(records=60, models=8, shift=1.5, seed=0)
     threshold = Threshold(0.1, 0.0, "mean", 0.1, Interval(0.0, 0.2), 8)
-    assert steadiness(create("classifier"), evidence, threshold) is None
+    assert stability(create("classifier"), evidence, threshold) is None
     assert with_fewer_references(create("stacked"), evidence) is None
     drawn = Evidence(
         target_loss=evidence.target_loss,
         shadow_loss=evidence.shadow_loss,
         shadow_members=random_subsets(60, models=8, fraction=0.5, seed=0),
     )
-    assert steadiness(create("base"), drawn, threshold) is not None
+    assert stability(create("base"), drawn, threshold) is not None
     assert with_fewer_references(create("base"), drawn) is None
 
 
@@ -75,7 +75,7 @@ def test_half_of_the_references_are_whole_pairs() -> None:
 def test_an_outcome_has_p_values_and_steadiness_that_do_not_depend_on_the_members() -> None:
     evidence, members = gaussian_evidence(records=300, models=8, shift=2.0, seed=0)
     one, other = (run_attack(create("lira"), evidence, fprs=[0.1], members=mask) for mask in (members, ~members))
-    for name in ("p_values", "steady", "discovery_levels"):
+    for name in ("p_values", "stability", "discovery_levels"):
         np.testing.assert_array_equal(getattr(one, name), getattr(other, name))
     assert one.p_values is not None
     assert one.flag_scores is not None
@@ -91,4 +91,4 @@ def test_an_outcome_has_p_values_and_steadiness_that_do_not_depend_on_the_member
     outcome = run_attack(create("base"), few, fprs=[0.1])
     assert outcome.p_values is None
     assert outcome.discovery_levels is None
-    assert outcome.steady is None
+    assert outcome.stability is None

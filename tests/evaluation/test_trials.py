@@ -11,12 +11,12 @@ from glasshouse import Evidence
 from glasshouse.attacks import BASE, Attack, create
 from glasshouse.core.arrays import BoolArray, FloatArray
 from glasshouse.evaluation import Best, run_attack
-from glasshouse.evaluation.best import Trials
+from glasshouse.evaluation.best import AttackCache
 from tests.strategies import gaussian_evidence
 
 
 def test_an_attack_with_equal_parameters_is_tuned_and_tried_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """`best` beside its own candidates: the pick, the note and all figures are those of separate trials."""
+    """`best` beside its own candidates: the pick, the note and all figures are those of separate cache."""
     evidence, members = gaussian_evidence(records=400, models=6, shift=1.5, seed=0)
     best = Best(candidates=("base", "lira"))
     options: dict[str, Any] = {"fprs": [0.05], "members": members}
@@ -29,8 +29,8 @@ def test_an_attack_with_equal_parameters_is_tuned_and_tried_once(monkeypatch: py
         return whole(self, view)
 
     monkeypatch.setattr(BASE, "simulated_scores", counted)
-    trials = Trials(evidence)
-    shared = [run_attack(attack, evidence, trials=trials, **options) for attack in (create("base"), best)]
+    cache = AttackCache(evidence)
+    shared = [run_attack(attack, evidence, cache=cache, **options) for attack in (create("base"), best)]
     assert learned == ["base"]
     for one, other in zip(alone, shared, strict=True):
         assert (one.scores == other.scores).all()
@@ -53,13 +53,13 @@ class Counting(Attack[Evidence]):
 
 def test_other_parameters_are_another_trial() -> None:
     evidence, _ = gaussian_evidence(records=2000, models=6, shift=1.5, seed=0)
-    trials = Trials(evidence)
+    cache = AttackCache(evidence)
     flat = np.full(2000, 0.5)
     other = flat.copy()
     other[1500] = 0.6  # numpy would leave it out of the array's text
-    assert trials.tuned(Counting(prior=flat)) is trials.tuned(Counting(prior=flat.copy()))
-    assert trials.tuned(Counting(prior=flat)) is not trials.tuned(Counting(prior=other))
-    assert trials.tuned(BASE(mode="offline")) is not trials.tuned(BASE())
+    assert cache.tuned(Counting(prior=flat)) is cache.tuned(Counting(prior=flat.copy()))
+    assert cache.tuned(Counting(prior=flat)) is not cache.tuned(Counting(prior=other))
+    assert cache.tuned(BASE(mode="offline")) is not cache.tuned(BASE())
 
 
 class Plain(Attack[Evidence]):
@@ -73,6 +73,6 @@ class Plain(Attack[Evidence]):
 
 def test_an_attack_without_fields_is_only_equal_to_itself() -> None:
     evidence, _ = gaussian_evidence(records=50, models=4, shift=1.5, seed=0)
-    trials, attack = Trials(evidence), Plain()
-    assert trials.simulated(attack) is trials.simulated(attack)
-    assert trials.simulated(attack) is not trials.simulated(Plain())
+    cache, attack = AttackCache(evidence), Plain()
+    assert cache.simulated(attack) is cache.simulated(attack)
+    assert cache.simulated(attack) is not cache.simulated(Plain())

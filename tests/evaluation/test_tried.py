@@ -14,14 +14,14 @@ from glasshouse.evaluation import auc, roc, tpr_at_fpr
 from glasshouse.evaluation.pool_size import compare_references
 from glasshouse.evaluation.precision import conformal_p_values
 from glasshouse.evaluation.privacy.bounds import shares_right
-from glasshouse.evaluation.thresholds import simulated_figures, threshold_from, thresholds_from, tried_targets
+from glasshouse.evaluation.thresholds import simulated_figures, simulated_summaries, threshold_from, thresholds_from
 from tests.strategies import gaussian_evidence, scores_and_members
 
 
 @settings(deadline=None)
 @given(scores_and_members(), st.floats(0.01, 0.9))
 def test_a_tried_target_has_the_figures_of_its_scores(pair: tuple[FloatArray, BoolArray], fpr: float) -> None:
-    (found,) = tried_targets([pair], [fpr])
+    (found,) = simulated_summaries([pair], [fpr])
     assert found.auc == auc(*pair) == roc(*pair).area
     assert found.shares_right == shares_right(*pair)
     if found.reached[0]:

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from glasshouse import Evaluation, audit_evidence
-from glasshouse.evaluation import unlike_target
+from glasshouse.evaluation import target_mismatch
 from glasshouse.evaluation.checks import mismatch
 from glasshouse.evidence import Evidence
 
@@ -22,13 +22,13 @@ def evidence(scale: float = 1.0, shift: float = 0.0, *, models: int = 8, seed: i
 
 @pytest.mark.parametrize("seed", range(20))
 def test_a_target_of_the_pools_kind_is_not_unlike(seed: int) -> None:
-    assert unlike_target(evidence(seed=seed)) == ""
+    assert target_mismatch(evidence(seed=seed)) == ""
 
 
 @pytest.mark.parametrize(("scale", "shift"), [(2.0, 0.0), (0.4, 0.0), (1.0, 2.0), (1.0, -2.0)])
 def test_surer_and_less_sure_targets_are_unlike_and_every_audit_says_so_first(scale: float, shift: float) -> None:
     unlike = evidence(scale, shift)
-    warning = unlike_target(unlike)
+    warning = target_mismatch(unlike)
     assert "unlike every shadow model" in warning
     assert "as the target was trained" in warning
     summary = audit_evidence(unlike, attacks=["base", "lira"], evaluation=Evaluation(fprs=[0.1])).summary()
@@ -37,7 +37,7 @@ def test_surer_and_less_sure_targets_are_unlike_and_every_audit_says_so_first(sc
 
 
 def test_with_few_models_there_is_no_warning() -> None:
-    assert unlike_target(evidence(1.0, 5.0, models=4)) == ""
+    assert target_mismatch(evidence(1.0, 5.0, models=4)) == ""
 
 
 def mixed(share: float, *, seed: int, models: int = 8) -> Evidence:
@@ -55,9 +55,9 @@ def mixed(share: float, *, seed: int, models: int = 8) -> Evidence:
 def test_another_share_of_members_is_not_another_kind_of_model(share: float) -> None:
     for seed in range(5):
         one = mixed(share, seed=seed)
-        assert unlike_target(one, prior=share) == ""
-        assert unlike_target(one, prior=np.full(1000, share)) == ""
-        assert "state that share as the prior" in unlike_target(one)  # with a prior of one half it looks unlike
+        assert target_mismatch(one, prior=share) == ""
+        assert target_mismatch(one, prior=np.full(1000, share)) == ""
+        assert "state that share as the prior" in target_mismatch(one)  # with a prior of one half it looks unlike
 
 
 def discrete(kind: str, *, seed: int, shift: float = 0.0) -> Evidence:
@@ -84,13 +84,13 @@ DISCRETE = ["twenty votes", "five neighbours", "labels alone", "one decimal"]
 
 def test_targets_of_the_pools_kind_are_not_unlike_where_answers_are_discrete() -> None:
     """With quantiles of the answers, which jump from one tie to the next, 6 % of them were."""
-    wrong = [bool(unlike_target(discrete(kind, seed=seed))) for kind in DISCRETE for seed in range(60)]
+    wrong = [bool(target_mismatch(discrete(kind, seed=seed))) for kind in DISCRETE for seed in range(60)]
     assert np.mean(wrong) <= 0.02
 
 
 @pytest.mark.parametrize("kind", DISCRETE)
 def test_a_surer_target_with_discrete_answers_is_unlike(kind: str) -> None:
-    found = [bool(unlike_target(discrete(kind, seed=seed, shift=1.5))) for seed in range(10)]
+    found = [bool(target_mismatch(discrete(kind, seed=seed, shift=1.5))) for seed in range(10)]
     assert np.mean(found) >= 0.9
 
 

@@ -6,7 +6,7 @@ from scipy.stats import hypergeom
 
 from glasshouse.core.errors import InputError
 from glasshouse.evaluation import auc, delong, tpr_at_fpr, tpr_intervals
-from glasshouse.evaluation.intervals import Sampled, estimate_whole
+from glasshouse.evaluation.intervals import Sampled, sampling_intervals
 from glasshouse.evaluation.roc import roc
 
 
@@ -22,7 +22,7 @@ def population(size: int = 2000, *, seed: int = 0) -> tuple[np.ndarray, np.ndarr
 
 def test_a_sample_of_everyone_has_no_error() -> None:
     scores, members, strata = population()
-    found = estimate_whole(scores, members, drawn(strata, np.arange(2000), members), fprs=[0.1, 0.01])
+    found = sampling_intervals(scores, members, drawn(strata, np.arange(2000), members), fprs=[0.1, 0.01])
     assert found.auc_interval == pytest.approx((auc(scores, members),) * 2)
     for rate in found.rates:
         truth = tpr_at_fpr(scores, members, rate.wanted)
@@ -37,7 +37,7 @@ def test_of_a_small_share_the_intervals_are_nearly_the_usual_ones() -> None:
     members = np.arange(600) % 2 == 0
     scores = random.normal(members, 1.0)
     sampled = Sampled(strata=np.arange(600) // 2 % 3, sizes=np.full(3, 10**6), members=1_500_000)
-    found = estimate_whole(scores, members, sampled, fprs=[0.05])
+    found = sampling_intervals(scores, members, sampled, fprs=[0.05])
     assert found.auc_interval == pytest.approx(delong(scores, members), abs=2e-3)
     assert found.rates[0].interval == pytest.approx(tpr_intervals(roc(scores, members), [0.05])[0], abs=2e-3)
 
@@ -49,7 +49,7 @@ def test_the_variance_is_that_of_all_samples_that_could_have_been_drawn() -> Non
     estimates, reach = [], []
     for _ in range(400):
         rows = np.concatenate([random.choice(np.flatnonzero(strata == one), 25, replace=False) for one in range(4)])
-        found = estimate_whole(scores[rows], members[rows], drawn(strata, rows, members), fprs=[])
+        found = sampling_intervals(scores[rows], members[rows], drawn(strata, rows, members), fprs=[])
         estimates.append(found.auc)
         reach.append((found.auc_interval.high - found.auc_interval.low) / 2 / 1.96)
     assert np.mean(reach) == pytest.approx(np.std(estimates), rel=0.15)
@@ -64,7 +64,7 @@ def test_intervals_hold_the_figures_of_all_records() -> None:
     random = np.random.default_rng(0)
     for _ in range(60):
         rows = random.choice(2000, 600, replace=False)
-        found = estimate_whole(scores[rows], members[rows], drawn(strata, rows, members), fprs=[0.05])
+        found = sampling_intervals(scores[rows], members[rows], drawn(strata, rows, members), fprs=[0.05])
         intervals = [found.auc_interval, *(rate.interval for rate in found.rates)]
         held += [low <= truth <= high for (low, high), truth in zip(intervals, truths, strict=True)]
     assert (held / 60 > 0.86).all()  # three standard errors below
@@ -75,7 +75,7 @@ def test_without_a_threshold_to_find_the_ends_are_those_of_the_hypergeometric_di
     members = np.arange(200) < 100
     scores = np.where(members & (np.arange(200) < 30), 2.0, np.where(members, 0.0, 1.0)) + np.arange(200) / 1000
     sampled = Sampled(strata=np.zeros(200, dtype=int), sizes=np.array([1000]), members=500)
-    low, high = estimate_whole(scores, members, sampled, fprs=[0.2]).rates[0].interval
+    low, high = sampling_intervals(scores, members, sampled, fprs=[0.2]).rates[0].interval
 
     def at_least_thirty(total: int) -> float:
         """Ties with what was found count half, as in a mid-p interval."""
@@ -88,4 +88,4 @@ def test_without_a_threshold_to_find_the_ends_are_those_of_the_hypergeometric_di
 def test_another_sample_than_the_one_described_is_refused() -> None:
     sampled = Sampled(strata=np.zeros(3, dtype=int), sizes=np.array([9]), members=4)
     with pytest.raises(InputError, match="does not describe how these records were drawn"):
-        estimate_whole([1.0, 2.0], [True, False], sampled, fprs=[])
+        sampling_intervals([1.0, 2.0], [True, False], sampled, fprs=[])

@@ -201,7 +201,7 @@ def test_a_quick_look_at_a_regression_has_no_estimate() -> None:
     result = audit(population, model=model, members=members, shadows=0)
     assert list(result.outcomes) == ["loss"]
     assert result.table()["auc"][0] > 0.7
-    assert result.foreseen is None
+    assert result.quick_estimate is None
 
 
 def test_a_network_of_skorch_is_a_regressor_too() -> None:

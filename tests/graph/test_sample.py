@@ -44,7 +44,7 @@ def sampled() -> AuditResult:
 def test_figures_are_those_of_the_sample_with_intervals_for_the_whole_graph(sampled: AuditResult) -> None:
     drawn = sample_nodes(DATA, 120, seed=3)
     assert sampled.evidence.ids.tolist() == drawn.nodes.astype(str).tolist()
-    whole = sampled.outcomes["g-base-mia"].whole
+    whole = sampled.outcomes["g-base-mia"].sampling_intervals
     assert whole is not None
     assert (whole.audited, whole.records) == (120, 500)
     row = sampled.table()
@@ -67,7 +67,7 @@ def test_a_report_says_from_how_many_nodes_it_is_estimated(sampled: AuditResult,
 
 def test_an_audit_of_all_nodes_estimates_nothing() -> None:
     found = audit(DATA, trainer=TRAINER, attacks=["base"], shadows=2, nodes=5000)
-    assert found.outcomes["base"].whole is None
+    assert found.outcomes["base"].sampling_intervals is None
     assert len(found.evidence.ids) == 500
     assert not any("sample" in note for note in found.context.notes)
 

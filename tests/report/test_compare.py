@@ -101,10 +101,12 @@ def test_the_attack_is_chosen_by_simulated_targets_and_never_by_what_was_measure
 
 def test_an_attack_that_is_not_in_all_runs_or_knows_the_truth_is_refused() -> None:
     whole = run(2.0)
-    part = dataclasses.replace(whole, outcomes={name: whole.outcomes[name] for name in ("base", "rmia")}, headline=None)
+    part = dataclasses.replace(
+        whole, outcomes={name: whole.outcomes[name] for name in ("base", "rmia")}, verdict_attack=None
+    )
     with pytest.raises(InputError, match=r'attack: "lira" is not in b. All runs have: base, rmia.'):
         compare({"a": whole, "b": part}, attack="lira")
-    lira = dataclasses.replace(whole, outcomes={"lira": whole.outcomes["lira"]}, headline=None)
+    lira = dataclasses.replace(whole, outcomes={"lira": whole.outcomes["lira"]}, verdict_attack=None)
     with pytest.raises(InputError, match=r"no attack was made in all of them \(a: base, rmia; b: lira\)"):
         compare({"a": part, "b": lira})
 
@@ -122,10 +124,10 @@ def test_an_attack_that_is_given_the_members_is_never_compared() -> None:
 def test_best_is_not_compared_if_it_stands_for_another_attack_in_every_run() -> None:
     whole = run(2.0)
     first = dataclasses.replace(
-        whole, outcomes={"best": whole.outcomes["base"], "rmia": whole.outcomes["rmia"]}, headline=None
+        whole, outcomes={"best": whole.outcomes["base"], "rmia": whole.outcomes["rmia"]}, verdict_attack=None
     )
     second = dataclasses.replace(
-        whole, outcomes={"best": whole.outcomes["lira"], "rmia": whole.outcomes["rmia"]}, headline=None
+        whole, outcomes={"best": whole.outcomes["lira"], "rmia": whole.outcomes["rmia"]}, verdict_attack=None
     )
     assert compare({"a": first, "b": second}).choice.attack == "rmia"
     asked = compare({"a": first, "b": second}, attack="best")
@@ -247,7 +249,9 @@ def test_tied_scores_are_said_and_compared_with_ties_in_random_order() -> None:
     assert members is not None
     scores = np.round(outcome.scores)  # 0 or 1: no threshold accuses 1 % or 5 %
     tied = dataclasses.replace(outcome, scores=scores, metrics=evaluate(scores, members, fprs=(0.01, 0.05)))
-    found = compare({"fine": result, "coarse": dataclasses.replace(result, outcomes={"base": tied}, headline=None)})
+    found = compare(
+        {"fine": result, "coarse": dataclasses.replace(result, outcomes={"base": tied}, verdict_attack=None)}
+    )
     text = " ".join(found.notes)
     if not found.runs[1].rate.reached:
         assert "when ties are ordered at random" in text

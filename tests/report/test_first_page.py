@@ -51,8 +51,8 @@ def with_context(summary: Summary, **changed: Any) -> Summary:
 
 
 def with_headline(summary: Summary, **changed: Any) -> Summary:
-    assert summary.headline is not None
-    return dataclasses.replace(summary, headline=dataclasses.replace(summary.headline, **changed))
+    assert summary.verdict_attack is not None
+    return dataclasses.replace(summary, verdict_attack=dataclasses.replace(summary.verdict_attack, **changed))
 
 
 def first_part(page: str) -> str:
@@ -75,15 +75,15 @@ def test_a_leak_above_the_usual_limit_is_high_and_none_is_never_called_safe(
 def test_the_rating_follows_the_end_of_the_interval_that_is_sure(leaky: AuditResult) -> None:
     """Above the limit with confidence is high; a leak that may be below it is not; the limit is five times the rate."""
     summary = leaky.summary()
-    assert summary.headline is not None
-    assert summary.headline.rate is not None
-    limit = 5 * summary.headline.rate.wanted
+    assert summary.verdict_attack is not None
+    assert summary.verdict_attack.rate is not None
+    limit = 5 * summary.verdict_attack.rate.wanted
     for low, high, level in [
         (limit + 0.001, 0.9, "high"),
         (limit - 0.001, 0.9, "some"),
         (0.0, limit - 0.001, "some"),
     ]:
-        rate = dataclasses.replace(summary.headline.rate, tpr=(low + high) / 2, tpr_interval=Interval(low, high))
+        rate = dataclasses.replace(summary.verdict_attack.rate, tpr=(low + high) / 2, tpr_interval=Interval(low, high))
         assert rating_of(with_headline(summary, rate=rate)).level == level
     unsure = rating_of(with_headline(summary, rate=rate, leak=False))
     assert unsure.level == "none"
@@ -93,16 +93,16 @@ def test_what_could_not_be_measured_cannot_be_told(leaky: AuditResult, tight: Au
     plain, nothing = leaky.summary(), tight.summary()
     for summary in (
         with_headline(plain, leak=None),
-        with_context(plain, warnings=("Members and others look swapped.",)),
+        with_context(plain, warnings=("Members and non-members look swapped.",)),
         audited(2.0, members=None).summary(),
-        dataclasses.replace(nothing, unlike=True),
+        dataclasses.replace(nothing, mismatch=True),
         with_context(nothing, shadows=2),
     ):
         assert rating_of(summary).word == "Inconclusive"
         own = Policy(limits=(Limit(figure="auc", most=1.0),))
         assert rating_of(summary, own).word == "Inconclusive"
         assert next_steps(summary, rating_of(summary))
-    assert rating_of(dataclasses.replace(plain, unlike=True)).level == "high"  # what is shown is shown
+    assert rating_of(dataclasses.replace(plain, mismatch=True)).level == "high"  # what is shown is shown
 
 
 def test_figures_that_say_nothing_are_not_drawn(leaky: AuditResult) -> None:

@@ -23,7 +23,7 @@ def test_names_that_latex_would_obey_are_escaped() -> None:
     evidence, members = gaussian_evidence(records=200, models=4, shift=2.0, seed=0)
     result = audit_evidence(evidence, members=members, attacks=["base"], evaluation=Evaluation(fprs=[]))
     name = r"a_b\input{x}%"
-    assert result.headline is not None
-    headline = dataclasses.replace(result.headline, attack=name)
-    result = dataclasses.replace(result, outcomes={name: result.outcomes["base"]}, headline=headline)
+    assert result.verdict_attack is not None
+    headline = dataclasses.replace(result.verdict_attack, attack=name)
+    result = dataclasses.replace(result, outcomes={name: result.outcomes["base"]}, verdict_attack=headline)
     assert r"a\_b\textbackslash{}input\{x\}\%" in latex_table(result.summary())

@@ -62,10 +62,10 @@ def test_the_chosen_end_of_the_interval_decides(leaky: AuditResult, end: str, fi
     """A limit just below the end fails, one just above it passes; with the figures read off the result itself."""
     summary = leaky.summary()
     base = next(one.metrics for one in summary.attacks if one.name == "base")
-    assert summary.headline is not None
+    assert summary.verdict_attack is not None
     assert base is not None
-    source: Any = summary.headline if attack == "headline" else base
-    rate = summary.headline.rate if attack == "headline" else base.rate_at(0.01)
+    source: Any = summary.verdict_attack if attack == "headline" else base
+    rate = summary.verdict_attack.rate if attack == "headline" else base.rate_at(0.01)
     assert rate is not None
     at = rate.wanted if figure == "tpr" else None
     value, interval = (rate.tpr, rate.tpr_interval) if figure == "tpr" else (source.auc, source.auc_interval)
@@ -117,8 +117,8 @@ def test_a_run_with_a_warning_or_members_not_drawn_at_random_does_not_pass(tight
     assert judge(summary, policy).exit_code == 0
     doubted = dataclasses.replace(summary, context=dataclasses.replace(summary.context, warnings=("Members swapped.",)))
     assert judge(doubted, policy).exit_code == 4
-    assert summary.headline is not None
-    unsure = dataclasses.replace(summary, headline=dataclasses.replace(summary.headline, leak=None))
+    assert summary.verdict_attack is not None
+    unsure = dataclasses.replace(summary, verdict_attack=dataclasses.replace(summary.verdict_attack, leak=None))
     assert judge(unsure, policy).exit_code == 4
 
 

@@ -78,7 +78,7 @@ def test_a_redacted_run_has_the_same_figures_record_by_record(plain: AuditResult
         }
     assert [row["id"] for row in after] == sorted(row["id"] for row in after)  # the old order would tell who is who
     old, new = plain.summary(), closed.summary()
-    assert (new.verdict, new.headline, new.privacy) == (old.verdict, old.headline, old.privacy)
+    assert (new.verdict, new.verdict_attack, new.privacy) == (old.verdict, old.verdict_attack, old.privacy)
     assert new.neighbourhoods == old.neighbourhoods
     assert [one.auc for one in new.groups if one.column == "sex"] == pytest.approx(
         [one.auc for one in old.groups if one.column == "sex"]

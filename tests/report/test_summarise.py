@@ -51,12 +51,12 @@ def test_the_power_of_an_audit_follows_the_figure_that_got_most_of_the_error() -
     evidence, members = gaussian_evidence(records=400, models=8, shift=0.3, seed=0)
     result = audit_evidence(evidence, members=members, attacks=PAPER, evaluation=Evaluation(fprs=[0.05]))
     power = result.summary().power
-    assert result.headline is not None
-    assert result.headline.test.first is not None
+    assert result.verdict_attack is not None
+    assert result.verdict_attack.test.first is not None
     assert power is not None
     alike = audit_power(200, 200, [0.05], attacks=3)
     told = {"auc": power.auc < alike.auc, "tpr@0.05": power.rates[0].tpr < alike.rates[0].tpr}
-    assert {figure for figure, smaller in told.items() if smaller} == {result.headline.test.first[1]}
+    assert {figure for figure, smaller in told.items() if smaller} == {result.verdict_attack.test.first[1]}
 
 
 def test_a_summary_is_shown_in_one_line() -> None:

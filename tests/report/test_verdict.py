@@ -5,10 +5,10 @@ import dataclasses
 import numpy as np
 
 from glasshouse.attacks import LossThreshold
-from glasshouse.evaluation import AttackOutcome, PrivacyVerdict, evaluate, headline
+from glasshouse.evaluation import AttackOutcome, PrivacyVerdict, evaluate, verdict_attack
 from glasshouse.evaluation.thresholds import SimulatedFigures
 from glasshouse.report import Context
-from glasshouse.report.decision.verdict import attackers, headline_figures, notes, verdict
+from glasshouse.report.decision.verdict import attackers, notes, verdict, verdict_figures
 from glasshouse.report.figures import AttackFigures, attack_figures
 
 MEMBERS = np.arange(200) < 100
@@ -34,8 +34,8 @@ def outcome(shift: float, *, fprs: tuple[float, ...] = (0.05,), tied: bool = Fal
 
 
 def told(shift: float, *, fprs: tuple[float, ...] = (0.05,), tied: bool = False) -> str:
-    found = headline({"loss": outcome(shift, fprs=fprs, tied=tied)}, MEMBERS, fprs=fprs)
-    return verdict(headline_figures(found), CONTEXT)
+    found = verdict_attack({"loss": outcome(shift, fprs=fprs, tied=tied)}, MEMBERS, fprs=fprs)
+    return verdict(verdict_figures(found), CONTEXT)
 
 
 def test_attacks_that_know_the_truth_are_no_attackers() -> None:
@@ -53,7 +53,7 @@ def test_the_verdict_says_whether_there_is_a_leak_and_what_chance_finds() -> Non
 
 
 def test_tpr_auc_and_epsilon_are_in_one_text() -> None:
-    found = headline_figures(headline({"loss": outcome(3.0)}, MEMBERS, fprs=(0.05,)))
+    found = verdict_figures(verdict_attack({"loss": outcome(3.0)}, MEMBERS, fprs=(0.05,)))
     assert "; the attacks show ε ≥ 1.71 at δ = 1e-05 (≥ 1.72 at δ = 0). The attacker" in verdict(
         found, CONTEXT, PrivacyVerdict(pure=1.72, epsilon=1.71)
     )
@@ -62,14 +62,14 @@ def test_tpr_auc_and_epsilon_are_in_one_text() -> None:
 
 
 def test_without_random_members_no_leak_is_told() -> None:
-    found = headline_figures(headline({"loss": outcome(3.0)}, MEMBERS, fprs=(0.05,)), random=False)
+    found = verdict_figures(verdict_attack({"loss": outcome(3.0)}, MEMBERS, fprs=(0.05,)), random=False)
     assert found.leak is None
     assert verdict(found, CONTEXT).startswith("The audit is inconclusive, since members were not drawn")
 
 
 def test_the_way_of_the_choice_is_in_the_sentence() -> None:
     both = {"weak": outcome(0.5), "strong": outcome(3.0)}
-    text = verdict(headline_figures(headline(both, MEMBERS, fprs=[0.05])), CONTEXT)
+    text = verdict(verdict_figures(verdict_attack(both, MEMBERS, fprs=[0.05])), CONTEXT)
     assert "strong, the strongest of 2 attacks on one half of the records, identifies on the other half" in text
     assert " of 50 members" in text
 
@@ -106,7 +106,7 @@ def test_the_sentence_names_the_figure_that_shows_the_leak_and_how_its_attack_wa
         "first": dataclasses.replace(outcome(-1.0), simulated=simulated),
         "other": dataclasses.replace(outcome(2.0), simulated=dataclasses.replace(simulated, auc=0.6, strengths=(0.2,))),
     }
-    found = headline_figures(headline(outcomes, MEMBERS, fprs=[0.05]))
+    found = verdict_figures(verdict_attack(outcomes, MEMBERS, fprs=[0.05]))
     text = verdict(found, CONTEXT)
     assert text.startswith("A leak is shown (p ≤ 0.0005, 2 attacks; by the ")
     assert " of other" in text.split(")")[0]

@@ -115,7 +115,7 @@ def test_an_audit_of_token_numbers_runs_and_models_are_trained_one_at_a_time() -
     )
     result = audit(population, members=MEMBERS, trainer=trainer, attacks=["base"], shadows=2, progress=False)
     assert result.outcomes["base"].metrics is not None
-    assert result.drawn is not None
+    assert result.random_members is not None
 
 
 def test_what_a_module_cannot_take_is_said_in_one_line() -> None:

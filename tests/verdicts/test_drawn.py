@@ -19,7 +19,7 @@ from glasshouse.auditing.steps import audit_view
 from glasshouse.auditing.track import logged_metrics
 from glasshouse.core.arrays import BoolArray
 from glasshouse.evaluation import Known, PrivacyClaim
-from glasshouse.evaluation.checks.random_members import joined_members
+from glasshouse.evaluation.checks.random_members import member_edges
 from glasshouse.graph import GNNTrainer, citation_graph, load_graph
 from glasshouse.graph import audit as audit_graph
 from glasshouse.graph.data.attacker_view import snowball_subset
@@ -28,7 +28,7 @@ from glasshouse.report.terminal import print_summary
 from tests.strategies import PAPER
 
 TRAINER = SklearnTrainer(estimator=GaussianNB())
-WARNING = "Members can be told from others without the model"
+WARNING = "Members can be told from non-members without the model"
 
 
 def audited(*, site: bool) -> AuditResult:
@@ -59,7 +59,7 @@ def of_one_site() -> AuditResult:
 def test_members_of_one_site_are_said_first_and_epsilon_is_withheld(of_one_site: AuditResult, tmp_path: Path) -> None:
     assert of_one_site.context.warnings[0].startswith(WARNING)
     assert of_one_site.privacy is not None
-    assert of_one_site.privacy.sentence() == "ε is withheld: members differ from others in kind."
+    assert of_one_site.privacy.sentence() == "ε is withheld: members differ from non-members in kind."
     page = render_html(of_one_site.summary())
     assert WARNING in page
     assert "ε is withheld" in page
@@ -76,7 +76,7 @@ def test_members_of_one_site_are_said_first_and_epsilon_is_withheld(of_one_site:
     assert "epsilon_lower_bound" not in logged_metrics(figures)
     again = read_run(tmp_path / "run")
     assert again.privacy == of_one_site.privacy
-    assert again.drawn == of_one_site.drawn
+    assert again.random_members == of_one_site.random_members
 
 
 def test_random_members_of_the_same_records_get_an_epsilon_and_one_line() -> None:
@@ -85,7 +85,7 @@ def test_random_members_of_the_same_records_get_an_epsilon_and_one_line() -> Non
     assert result.privacy is not None
     assert not result.privacy.withheld
     assert "the attacks show no ε above 0" in result.privacy.sentence()  # it never saw an audited record
-    assert "Without the model, members are told from others with AUC" in render_html(result.summary())
+    assert "Without the model, members are told from non-members with AUC" in render_html(result.summary())
 
 
 def test_saved_evidence_of_one_site_is_noticed_by_the_answers_of_the_shadow_models() -> None:
@@ -110,7 +110,7 @@ def test_features_that_cannot_be_read_leave_the_figures_and_a_note() -> None:
         context=context,
         known=Known(x=np.zeros((3, 2))),
     )
-    assert result.drawn is None
+    assert result.random_members is None
     assert any("could not be tested (IndexError" in note for note in result.context.notes)
     assert result.outcomes["loss"].metrics is not None
 
@@ -121,7 +121,7 @@ def test_too_little_memory_for_the_test_is_a_note_and_no_traceback(
     def short(*_: object, **__: object) -> None:
         raise MemoryError("Unable to allocate 50.2 MiB")
 
-    monkeypatch.setattr("glasshouse.auditing.steps.how_drawn", short)
+    monkeypatch.setattr("glasshouse.auditing.steps.check_random_members", short)
     evidence = Evidence(target_loss=np.linspace(0, 1, 40))
     result = audit_evidence(evidence, members=np.arange(40) % 2 == 0, attacks=["loss"])
     assert any("could not be tested (there is not enough memory for it" in note for note in result.context.notes)
@@ -137,17 +137,17 @@ def test_a_snowball_gives_no_epsilon() -> None:
     assert result.privacy is not None
     assert result.privacy.withheld
     fair = audit_graph(data, trainer=trainer, attacks=["base"], shadows=2)
-    assert fair.drawn is not None
-    assert not fair.drawn.found
-    assert fair.drawn.joined is not None
+    assert fair.random_members is not None
+    assert not fair.random_members.found
+    assert fair.random_members.joined is not None
 
 
 def test_a_snowball_of_a_real_graph_is_found(real_data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GLASSHOUSE_DATA", str(real_data))
     cora = load_graph("cora")
     edges, random = cora.edge_index.numpy(), np.random.default_rng(0)
-    ball = joined_members(edges, snowball_subset(cora, fraction=0.1, seed=0, branching=2), seed=0)
-    fair = joined_members(edges, random.permutation(2708) < 271, seed=0)
+    ball = member_edges(edges, snowball_subset(cora, fraction=0.1, seed=0, branching=2), seed=0)
+    fair = member_edges(edges, random.permutation(2708) < 271, seed=0)
     assert ball is not None
     assert fair is not None
     assert ball.p_value == 0.001

@@ -318,7 +318,7 @@ def test_swapped_members_of_a_graph_are_said_first() -> None:
         for who in (MEMBERS, ~MEMBERS)
     )
     assert right.context.warnings == ()
-    assert wrong.context.warnings[0].startswith("Members and others look swapped")
+    assert wrong.context.warnings[0].startswith("Members and non-members look swapped")
 
 
 def test_copies_of_nodes_in_both_groups_are_noted() -> None:

@@ -101,8 +101,8 @@ def test_no_ordinary_estimator_reads_as_safe_where_members_can_be_told(name: str
     assert best.auc_interval.low > 0.5
     assert "identifies 0.0 %" not in summary.verdict
     assert best.rates[0].tpr > best.rates[0].chance or name in WEAK  # its interval rests on three non-members
-    assert summary.headline is not None
-    assert summary.headline.leak
+    assert summary.verdict_attack is not None
+    assert summary.verdict_attack.leak
 
 
 def test_a_curve_without_ties_has_no_first_rate() -> None:
@@ -170,7 +170,7 @@ def test_swapped_members_are_said_first_and_loudly() -> None:
     wrong = audit(population, model=model, members=~members, trainer=trainer, shadows=4, attacks=["base"])
     assert right.context.warnings == ()
     (warning,) = wrong.context.warnings
-    assert warning.startswith("Members and others look swapped: the target fits the others better (accuracy ")
+    assert warning.startswith("Members and non-members look swapped: the target fits the non-members better (accuracy ")
     assert render_html(wrong.summary()).index(warning[:40]) < render_html(wrong.summary()).index("shown (p ")
 
 
@@ -325,7 +325,7 @@ def test_members_in_the_wrong_order_are_said_first() -> None:
     model = trainer(population, members, seed=0)
     mixed = np.random.default_rng(5).permutation(members)
     found = audit(population, model=model, members=mixed, trainer=trainer, shadows=4, attacks=["base"])
-    assert found.context.warnings[0].startswith("The target is not surer of its members than of the others")
+    assert found.context.warnings[0].startswith("The target is not surer of its members than of the non-members")
     assert (
         audit(population, model=model, members=members, trainer=trainer, shadows=4, attacks=["base"]).context.warnings
         == ()

@@ -15,8 +15,8 @@ import numpy as np
 
 from glasshouse.core.arrays import BoolArray
 from glasshouse.core.table import Table
-from glasshouse.evaluation import AttackOutcome, Drawn, Headline, PrivacyVerdict
-from glasshouse.evaluation.quick_estimate import Foreseen
+from glasshouse.evaluation import AttackOutcome, PrivacyVerdict, RandomMembers, VerdictAttack
+from glasshouse.evaluation.quick_estimate import QuickEstimate
 from glasshouse.evidence import Evidence, write_evidence
 from glasshouse.io.files import write_file
 from glasshouse.io.folders import new_folder
@@ -42,15 +42,15 @@ class AuditResult:
         members: [N] which records trained the target; None if not known.
         labels: [N] the records' labels as their owner writes them; None if not known.
         fprs: the wanted false-positive rates.
-        headline: the attack that the verdict is about, and whether there is a leak; None if the members are not known.
+        verdict_attack: what the verdict is about, and whether there is a leak; None if the members are not known.
         privacy: what the attacks show about ε; None if the members are not known.
         context: what was audited, and how.
         surroundings: of the records, if they are nodes of a graph.
         left_out: attacks that gave no outcome, by name, each with the reason.
-        drawn: whether members can be told from others without the target; None if that could not be tested.
-        unlike: what a reader must know if the target is unlike the shadow models; empty if it is like them.
+        random_members: whether members can be told from others without the target; None if that could not be tested.
+        mismatch: what a reader must know if the target is unlike the shadow models; empty if it is like them.
         groups: columns [N] that divide the records, by name, as the user gave them.
-        foreseen: with one or no shadow model, an estimate of what eight would find; None otherwise.
+        quick_estimate: with one or no shadow model, an estimate of what eight would find; None otherwise.
     """
 
     evidence: Evidence
@@ -58,15 +58,15 @@ class AuditResult:
     members: BoolArray | None
     labels: np.ndarray | None
     fprs: tuple[float, ...]
-    headline: Headline | None
+    verdict_attack: VerdictAttack | None
     privacy: PrivacyVerdict | None
     context: Context
     surroundings: Surroundings | None = None
     left_out: Mapping[str, str] = field(default_factory=dict)
-    drawn: Drawn | None = None
-    unlike: str = ""
+    random_members: RandomMembers | None = None
+    mismatch: str = ""
     groups: Mapping[str, np.ndarray] = field(default_factory=dict)
-    foreseen: Foreseen | None = None
+    quick_estimate: QuickEstimate | None = None
 
     def __repr__(self) -> str:
         return f"AuditResult({len(self.evidence.ids)} records, attacks: {', '.join(self.outcomes) or 'none'})"
@@ -103,7 +103,7 @@ class AuditResult:
         """One row per record: id, label, membership if known, and each attack's score, decision and rank.
 
         A score gives an order of the records. Only where it may also be read as a probability of membership
-        (`AttackOutcome.believed`), the column ``…_posterior`` repeats it. The decision is made at the first wanted
+        (`AttackOutcome.calibrated`), the column ``…_posterior`` repeats it. The decision is made at the first wanted
         false-positive rate: whether ``…_flag_score``, the score by as many shadow models as judge a simulated target,
         reaches a threshold from simulated targets. An attack that cannot reach any wanted rate because
         of ties, or a target that is unlike the shadow models, has no such column. ``…_fdr`` is the smallest
@@ -120,7 +120,7 @@ class AuditResult:
         columns |= self.groups
         for name, outcome in self.outcomes.items():
             columns[f"{name}_score"] = outcome.scores
-            if outcome.believed:
+            if outcome.calibrated:
                 columns[f"{name}_posterior"] = outcome.scores
             if (threshold := outcome.first_threshold) is not None:
                 columns[f"{name}_decision"] = outcome.flagged(threshold)
@@ -129,8 +129,8 @@ class AuditResult:
             columns[f"{name}_rank"] = outcome.ranks
             if (levels := outcome.discovery_levels) is not None:
                 columns[f"{name}_fdr"] = levels
-            if threshold is not None and outcome.steady is not None:
-                columns[f"{name}_stability"] = outcome.steady
+            if threshold is not None and outcome.stability is not None:
+                columns[f"{name}_stability"] = outcome.stability
         return Table(columns)
 
     def roc(self) -> Table:
@@ -166,14 +166,14 @@ class AuditResult:
             context=self.context,
             records=self.records(),
             fprs=self.fprs,
-            headline=self.headline,
+            verdict_attack=self.verdict_attack,
             privacy=self.privacy,
             surroundings=self.surroundings,
-            warning=self.unlike,
+            warning=self.mismatch,
             left_out=self.left_out,
-            drawn=self.drawn,
+            random_members=self.random_members,
             columns=self._columns(),
-            foreseen=self.foreseen,
+            quick_estimate=self.quick_estimate,
         )
 
     def redacted(self, redactor: Redactor) -> AuditResult:

@@ -24,20 +24,20 @@ from glasshouse.core.randomness import seed_for
 from glasshouse.data import as_members, random_subsets
 from glasshouse.evaluation import (
     AttackOutcome,
-    Drawn,
     Known,
-    headline,
-    how_drawn,
+    RandomMembers,
+    check_random_members,
     judge_claim,
     run_attack,
-    unlike_target,
+    target_mismatch,
+    verdict_attack,
 )
-from glasshouse.evaluation.best import Trials
+from glasshouse.evaluation.best import AttackCache
 from glasshouse.evaluation.checks.members import doubtful_members, same_models, swapped_members
-from glasshouse.evaluation.intervals import Sampled, estimate_whole
+from glasshouse.evaluation.intervals import Sampled, sampling_intervals
 from glasshouse.evaluation.metrics import resolvable
 from glasshouse.evaluation.privacy.claim import as_claim
-from glasshouse.evaluation.quick_estimate import FEW_MODELS, foresee
+from glasshouse.evaluation.quick_estimate import FEW_MODELS, quick_estimate_of
 from glasshouse.evidence import Evidence
 from glasshouse.io.limits import lacks_memory
 from glasshouse.pool import ShadowPool
@@ -229,11 +229,11 @@ def audit_view(
         compute: where long steps of the attacks run.
     """
     evidence, fprs = view.evidence, tuple(evaluation.fprs or ())
-    unlike = unlike_target(
+    unlike = target_mismatch(
         evidence, prior=prior if np.ndim(prior) == 0 else view.audited(prior), advice=_advice(context)
     )
     outcomes: dict[str, AttackOutcome] = {}
-    trials = Trials(view, progress=progress)
+    cache = AttackCache(view, progress=progress)
     failed: dict[str, str] = {}
     with spreading_over(compute):
         for name, attack in attacks.items():
@@ -245,9 +245,9 @@ def audit_view(
                     members=members,
                     threshold=evaluation.threshold,
                     progress=progress,
-                    trials=trials,
+                    cache=cache,
                     prior=prior,
-                    unlike=bool(unlike),
+                    mismatch=bool(unlike),
                 )
             except InputError as error:
                 failed[name] = " ".join(error.faults)
@@ -260,8 +260,8 @@ def audit_view(
     if not outcomes:
         raise InputError(*[f"attacks: {name}: {reason}" for name, reason in failed.items()])
     if sampled is not None and members is not None:
-        outcomes = {name: _with_whole(outcome, members, sampled, fprs) for name, outcome in outcomes.items()}
-    found = privacy = drawn = foreseen = None
+        outcomes = {name: _with_intervals(outcome, members, sampled, fprs) for name, outcome in outcomes.items()}
+    found = privacy = drawn = quick_estimate = None
     if members is not None:
         drawn, context = _drawn(known or Known(labels=labels), evidence, members, context)
         swapped = swapped_members(evidence.target_loss, members, context.train_accuracy, context.test_accuracy)
@@ -270,8 +270,8 @@ def audit_view(
         blind = (drawn.warning(),) if drawn is not None and drawn.found else ()
         context = dataclasses.replace(context, warnings=(*blind, *doubts, *context.warnings))
         random = not doubts and (drawn is None or not drawn.found)
-        foreseen = foresee(evidence, members) if random and estimated else None
-        found = headline(outcomes, members, fprs=fprs, seed=context.seed or 0)
+        quick_estimate = quick_estimate_of(evidence, members) if random and estimated else None
+        found = verdict_attack(outcomes, members, fprs=fprs, seed=context.seed or 0)
         attackers = {name: outcome for name, outcome in outcomes.items() if not outcome.attack.knows_truth}
         privacy = judge_claim(
             as_claim(evaluation.claim),
@@ -283,8 +283,8 @@ def audit_view(
             withheld="" if drawn is None else drawn.withheld,
         )
     if evidence.models < FEW_MODELS:
-        why = () if members is None or foreseen is not None else (_NO_ESTIMATE,)
-        said = (foreseen.sentence(),) if foreseen is not None else why
+        why = () if members is None or quick_estimate is not None else (_NO_ESTIMATE,)
+        said = (quick_estimate.sentence(),) if quick_estimate is not None else why
         context = dataclasses.replace(context, notes=(_cheap_note(evidence.models), *said, *context.notes))
     return AuditResult(
         evidence=evidence,
@@ -292,21 +292,25 @@ def audit_view(
         members=members,
         labels=labels,
         fprs=fprs,
-        headline=found,
+        verdict_attack=found,
         privacy=privacy,
         context=context,
         surroundings=surroundings,
         groups={name: np.asarray(values) for name, values in (evaluation.groups or {}).items()},
         left_out={**(left_out or {}), **failed},
-        drawn=drawn,
-        unlike=unlike,
-        foreseen=foreseen,
+        random_members=drawn,
+        mismatch=unlike,
+        quick_estimate=quick_estimate,
     )
 
 
-def _with_whole(outcome: AttackOutcome, members: BoolArray, sampled: Sampled, fprs: Sequence[float]) -> AttackOutcome:
+def _with_intervals(
+    outcome: AttackOutcome, members: BoolArray, sampled: Sampled, fprs: Sequence[float]
+) -> AttackOutcome:
     """An outcome with what its scores of a sample say about all records."""
-    return dataclasses.replace(outcome, whole=estimate_whole(outcome.scores, members, sampled, fprs=fprs))
+    return dataclasses.replace(
+        outcome, sampling_intervals=sampling_intervals(outcome.scores, members, sampled, fprs=fprs)
+    )
 
 
 def _cheap_note(models: int) -> str:
@@ -325,10 +329,12 @@ def _advice(context: Context) -> str:
     return 'Or it was trained on the whole graph with a mask of members: then pass setting="transductive".'
 
 
-def _drawn(known: Known, evidence: Evidence, members: BoolArray, context: Context) -> tuple[Drawn | None, Context]:
+def _drawn(
+    known: Known, evidence: Evidence, members: BoolArray, context: Context
+) -> tuple[RandomMembers | None, Context]:
     """Whether members were drawn at random, and the context with a note if features are of a kind that fails here."""
     try:
-        return how_drawn(known, evidence, members, seed=context.seed or 0), context
+        return check_random_members(known, evidence, members, seed=context.seed or 0), context
     except Exception as error:  # the shadow models are trained and the attacks have run: nothing of it must be lost
         if lacks_memory(error):
             why = "there is not enough memory for it; raise the limit, as by --memory 8GiB"

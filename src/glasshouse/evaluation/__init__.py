@@ -2,10 +2,10 @@
 
 from glasshouse.evaluation.best import Best, Pick
 from glasshouse.evaluation.checks.auxiliary import Known
-from glasshouse.evaluation.checks.mismatch import unlike_target
-from glasshouse.evaluation.checks.random_members import Blind, Drawn, Joined, how_drawn
+from glasshouse.evaluation.checks.mismatch import target_mismatch
+from glasshouse.evaluation.checks.random_members import BlindBaseline, MemberEdges, RandomMembers, check_random_members
 from glasshouse.evaluation.intervals import Interval, clopper_pearson, delong, tpr_intervals
-from glasshouse.evaluation.leakage import Headline, LeakTest, headline, leak_test
+from glasshouse.evaluation.leakage import LeakTest, VerdictAttack, leak_test, verdict_attack
 from glasshouse.evaluation.metrics import AcrossTargets, Metrics, Rate, across_targets, evaluate
 from glasshouse.evaluation.privacy.bounds import (
     Guesses,
@@ -25,31 +25,30 @@ __all__ = [
     "AcrossTargets",
     "AttackOutcome",
     "Best",
-    "Blind",
-    "Drawn",
+    "BlindBaseline",
     "GaussianBound",
     "Guesses",
-    "Headline",
     "Interval",
-    "Joined",
     "Known",
     "LeakTest",
+    "MemberEdges",
     "Metrics",
     "Pick",
     "PrivacyClaim",
     "PrivacyVerdict",
+    "RandomMembers",
     "Rate",
     "Threshold",
+    "VerdictAttack",
     "across_targets",
     "auc",
+    "check_random_members",
     "clopper_pearson",
     "delong",
     "epsilon_lower_bound",
     "estimate_thresholds",
     "evaluate",
     "gaussian_epsilon",
-    "headline",
-    "how_drawn",
     "judge_claim",
     "leak_test",
     "mu_if_independent",
@@ -57,7 +56,8 @@ __all__ = [
     "posterior_bound",
     "roc",
     "run_attack",
+    "target_mismatch",
     "tpr_at_fpr",
     "tpr_intervals",
-    "unlike_target",
+    "verdict_attack",
 ]

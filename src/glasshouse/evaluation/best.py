@@ -28,7 +28,7 @@ from glasshouse.evidence import Kind, Mode
 from glasshouse.evidence.simulation import check_simulation
 
 
-class Trials:
+class AttackCache:
     """What the attacks of one audit learn from the pool, and their scores of the simulated targets.
 
     Learning takes most of the time of the strongest attacks. ``"best"`` tries every candidate, and an audit may name
@@ -127,21 +127,21 @@ class Best(Attack[View]):
         """Refuse a pool with too few models to simulate targets; a candidate that cannot run is left out later."""
         check_simulation(len(members))
 
-    def pick(self, view: View, trials: Trials | None = None) -> Pick:
-        """The best candidate for this pool, by ``trials`` of the same pool; it does not look at the target."""
-        known = Trials(view) if trials is None else trials
+    def pick(self, view: View, cache: AttackCache | None = None) -> Pick:
+        """The best candidate for this pool, which does not look at the target; ``cache`` is of the same pool."""
+        known = AttackCache(view) if cache is None else cache
         offered = attack_names(graph="graph" in view.offers)
         names = (
             [name for name in offered if find_attack(name).candidate] if self.candidates is None else self.candidates
         )
         return pick_best({name: functools.partial(self._trial, name, known) for name in names}, self.fprs)
 
-    def _trial(self, name: str, trials: Trials) -> tuple[Attack[Any], Scored]:
+    def _trial(self, name: str, cache: AttackCache) -> tuple[Attack[Any], Scored]:
         # attacks on records know only the audited nodes of a graph, attacks on graphs all of them
         whole = find_attack(name).kind != "records" or np.ndim(self.prior) == 0
-        prior = self.prior if whole else trials.view.audited(self.prior)
+        prior = self.prior if whole else cache.view.audited(self.prior)
         attack = create(name, shared={"mode": self.mode, "prior": prior, "seed": self.seed})
-        return trials.tuned(attack), trials.simulated(attack)
+        return cache.tuned(attack), cache.simulated(attack)
 
     def score(self, view: View) -> FloatArray:
         """Scores of the picked attack, [N]; higher means member."""

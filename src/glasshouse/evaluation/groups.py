@@ -108,7 +108,7 @@ def _name(value: object) -> str:
 
 
 _FEWEST = 20  # members, and non-members, for an area with an interval
-_RANKABLE = 3.0  # min(members, others) · A · (1 - A): with fewer wrongly ordered records no test keeps its level
+_RANKABLE = 3.0  # min(members, non-members) · A · (1 - A): with fewer wrongly ordered records no test keeps its level
 _SHOWN = 40  # groups per column, the largest ones
 
 Side = Literal["more", "less", ""]

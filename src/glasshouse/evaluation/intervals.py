@@ -221,8 +221,8 @@ class Sampled:
         )
 
 
-class WholeRate(NamedTuple):
-    """The true-positive rate of all members, at a threshold that accuses a wanted share of all non-members."""
+class SamplingRate(NamedTuple):
+    """The true-positive rate of all members, at a threshold that flags a wanted share of all non-members."""
 
     wanted: float
     tpr: float
@@ -230,20 +230,20 @@ class WholeRate(NamedTuple):
 
 
 @dataclass(frozen=True)
-class WholeFigures:
+class SamplingIntervals:
     """What an audit of all records would find, as a sample tells it."""
 
     audited: int  # n, how many records were audited
     records: int  # N, how many there are
     auc: float  # the estimate of the AUC
     auc_interval: Interval  # of the AUC over all records
-    rates: tuple[WholeRate, ...]  # for each wanted false-positive rate
+    rates: tuple[SamplingRate, ...]  # for each wanted false-positive rate
     confidence: float  # of each interval
 
 
-def estimate_whole(
+def sampling_intervals(
     scores: ArrayLike, members: ArrayLike, sampled: Sampled, *, fprs: Sequence[float], confidence: float = 0.95
-) -> WholeFigures:
+) -> SamplingIntervals:
     """Estimate the AUC and true-positive rates of all records from the scores of a sample.
 
     Every record was drawn with the same chance, so the sample's own AUC is the estimate. That of a true-positive rate
@@ -261,7 +261,7 @@ def estimate_whole(
         >>> rng = np.random.default_rng(0)
         >>> members = np.arange(400) % 2 == 0
         >>> drawn = Sampled(strata=np.repeat([0, 1], 200), sizes=np.array([1000, 1000]), members=1000)
-        >>> found = estimate_whole(rng.normal(members, 1.0), members, drawn, fprs=[0.1])
+        >>> found = sampling_intervals(rng.normal(members, 1.0), members, drawn, fprs=[0.1])
         >>> found.auc_interval.low < 0.76 < found.auc_interval.high  # Φ(1 / √2)
         True
     """
@@ -270,11 +270,11 @@ def estimate_whole(
         raise InputError("sampled: it does not describe how these records were drawn.")
     curve = roc(values, mask)
     rates = [
-        WholeRate(fpr, _tpr_estimate(curve, fpr, sampled), _tpr_interval(curve, fpr, sampled, confidence))
+        SamplingRate(fpr, _tpr_estimate(curve, fpr, sampled), _tpr_interval(curve, fpr, sampled, confidence))
         for fpr in fprs
     ]
     interval = _auc_interval(values, mask, sampled, confidence=confidence)
-    return WholeFigures(len(values), sampled.records, curve.area, interval, tuple(rates), confidence)
+    return SamplingIntervals(len(values), sampled.records, curve.area, interval, tuple(rates), confidence)
 
 
 def _auc_interval(scores: FloatArray, members: BoolArray, sampled: Sampled, *, confidence: float) -> Interval:

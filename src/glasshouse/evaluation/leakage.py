@@ -21,7 +21,7 @@ from glasshouse.core.arrays import BoolArray, FloatArray
 from glasshouse.core.errors import InputError
 from glasshouse.core.randomness import generator
 from glasshouse.core.threads import side_by_side
-from glasshouse.evaluation.metrics import ENOUGH_WRONG, Metrics, evaluate, headline_rate
+from glasshouse.evaluation.metrics import ENOUGH_WRONG, Metrics, evaluate, verdict_rate
 from glasshouse.evaluation.roc import allowed_wrong, auc, checked
 from glasshouse.evaluation.run import AttackOutcome
 from glasshouse.evaluation.thresholds import rate_with_ties
@@ -231,29 +231,29 @@ def _log_choose(many: NDArray[np.int64] | int, few: int) -> FloatArray:
 
 
 def _found(attack: _Attack, members: BoolArray, wrong: int) -> FloatArray:
-    """Members above the lowest threshold that accuses at most so many non-members, for each arrangement [B]."""
+    """Members above the lowest threshold that flags at most so many non-members, for each arrangement [B]."""
     records = members.shape[1]
     share = float((~members[0]).mean())
     # the top of the list that holds more non-members than allowed in nearly every arrangement
     top = min(records, int((wrong + 1 + 6 * np.sqrt(wrong + 1)) / share) + 10)
     while True:
         inside = members[:, attack.order[:top]]
-        accused = np.cumsum(~inside, axis=1, dtype=np.int32)
-        if top == records or (accused[:, -1] > wrong).all():
+        wrong_so_far = np.cumsum(~inside, axis=1, dtype=np.int32)
+        if top == records or (wrong_so_far[:, -1] > wrong).all():
             break
         top = min(records, 2 * top)
-    usable = attack.last_of_tie[:top] & (accused <= wrong)  # a threshold lies between two scores, not inside a tie
+    usable = attack.last_of_tie[:top] & (wrong_so_far <= wrong)  # a threshold lies between two scores, not inside a tie
     right = np.cumsum(inside, axis=1, dtype=np.int32)
     return np.asarray(np.where(usable, right, 0).max(axis=1), dtype=np.float64)
 
 
 Way = Literal["simulated", "half", "only", "shown"]
 _CONFIDENCE = 0.95  # of the intervals
-_FEWEST_IN_HALF = 10  # members and others in each half; with fewer a choice by halves is a guess
+_FEWEST_IN_HALF = 10  # members and non-members in each half; with fewer a choice by halves is a guess
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Headline:
+class VerdictAttack:
     """The attack that a verdict is about, its figures, and whether there is any leak.
 
     It was chosen on ``"simulated"`` targets, on one ``"half"`` of the records, because it is the ``"only"`` one (or the
@@ -271,9 +271,9 @@ class Headline:
     test: LeakTest  # whether any attack shows a leak at all
 
 
-def headline(
+def verdict_attack(
     outcomes: Mapping[str, AttackOutcome], members: BoolArray, *, fprs: Sequence[float] = (), seed: int = 0
-) -> Headline:
+) -> VerdictAttack:
     """Choose the attack that carries the verdict, without a gain by chance, and measure it.
 
     If all attacks were tried on simulated targets, the strongest there is taken: the one with the largest TPR at the
@@ -296,13 +296,13 @@ def headline(
         >>> members = np.arange(40) < 20
         >>> scores = np.where(members, 1.0, 0.0) + np.arange(40) % 2
         >>> outcome = AttackOutcome(LossThreshold(), scores, (), evaluate(scores, members, fprs=[0.5]), 0.0)
-        >>> found = headline({"loss": outcome}, members, fprs=[0.5])
+        >>> found = verdict_attack({"loss": outcome}, members, fprs=[0.5])
         >>> found.attack, found.way, found.test.leak
         ('loss', 'only', True)
     """
     attackers = {name: one for name, one in outcomes.items() if not one.attack.knows_truth} or dict(outcomes)
     inside, outside = int(members.sum()), int((~members).sum())
-    rate = headline_rate(fprs, outside)
+    rate = verdict_rate(fprs, outside)
     known = {name: (one.simulated.auc, *one.simulated.strengths) for name, one in attackers.items() if one.simulated}
     surprise = expected_log_p(known, inside, outside, fprs) if len(known) == len(attackers) else {}
     first = min(surprise, key=lambda figure: surprise[figure]) if surprise else None
@@ -317,8 +317,8 @@ def headline(
     kept = [fpr for fpr in fprs if allowed_wrong(fpr, left) >= 1]
     if metrics is None or confidence is not None or not measured.all() or kept != list(fprs):
         metrics = evaluate(scores[measured], members[measured], fprs=kept, confidence=confidence or _CONFIDENCE)
-    return Headline(
-        attack=name, way=way, tried=len(attackers), metrics=metrics, fpr=headline_rate(kept, left), test=test
+    return VerdictAttack(
+        attack=name, way=way, tried=len(attackers), metrics=metrics, fpr=verdict_rate(kept, left), test=test
     )
 
 
@@ -331,7 +331,7 @@ def _chosen(
     seed: int,
 ) -> tuple[str, Way, BoolArray]:
     """The attack, how it was chosen, and the records [N] that the choice did not look at."""
-    everyone = np.ones(len(members), dtype=np.bool_)
+    everyone = np.ones_like(members)
     if len(attackers) == 1:
         return next(iter(attackers)), "only", everyone
     if surprise:
@@ -346,12 +346,12 @@ def _chosen(
         half[places[: len(places) // 2]] = True
     if min(int(half[members].sum()), int(half[~members].sum())) < _FEWEST_IN_HALF:
         return next(iter(attackers)), "only", everyone
-    scored = {name: one.scores[half] for name, one in attackers.items()}
-    strengths = {
-        name: (0.0 if rate is None else rate_with_ties(scores, members[half], rate)[0], auc(scores, members[half]))
-        for name, scores in scored.items()
-    }
-    return max(strengths, key=lambda name: strengths[name]), "half", ~half
+
+    def strength(name: str) -> tuple[float, float]:
+        scores = attackers[name].scores[half]
+        return 0.0 if rate is None else rate_with_ties(scores, members[half], rate)[0], auc(scores, members[half])
+
+    return max(attackers, key=strength), "half", ~half
 
 
 _CERTAINTY = 0.8  # found in four of five such audits

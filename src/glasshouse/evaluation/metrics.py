@@ -22,7 +22,7 @@ from glasshouse.evaluation.intervals import (
 from glasshouse.evaluation.roc import ROC, allowed_wrong, auc, checked, roc
 
 DEFAULT_FPRS = (0.01, 0.001)
-ENOUGH_WRONG = 10  # a rate that rests on fewer non-members has an interval too wide for a headline
+ENOUGH_WRONG = 10  # a rate that rests on fewer non-members has an interval too wide for a verdict
 
 
 class FirstRate(NamedTuple):
@@ -116,7 +116,7 @@ def resolvable(fprs: Sequence[float] | None, non_members: int) -> tuple[float, .
     return tuple(fprs)
 
 
-def headline_rate(fprs: Sequence[float], non_members: int) -> float | None:
+def verdict_rate(fprs: Sequence[float], non_members: int) -> float | None:
     """The smallest rate at which ten non-members or more may be wrongly flagged; if there is none, the largest."""
     enough = [fpr for fpr in fprs if allowed_wrong(fpr, non_members) >= ENOUGH_WRONG]
     return min(enough) if enough else max(fprs, default=None)
@@ -170,7 +170,7 @@ def _mean_of(values: Sequence[float], confidence: float) -> AcrossTargets:
 def _rate(curve: ROC, fpr: float, confidence: float) -> Rate:
     point = curve.point_at(fpr)
     first = None
-    if point == 0:  # it calls no record a member
+    if point == 0:  # it flags no record
         tpr = float(curve.tpr[1])
         # the highest score that occurs is one threshold for all samples, so its rates are plain ones
         interval = clopper_pearson(round(tpr * curve.members), curve.members, confidence=confidence)

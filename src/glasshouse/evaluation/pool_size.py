@@ -26,7 +26,7 @@ def is_cheap(attack: Attack[Any]) -> bool:
     return attack.kind == "records" and not (attack.learns_much or attack.needs_logits)
 
 
-def steadiness(attack: Attack[Any], evidence: Evidence, threshold: Threshold) -> FloatArray | None:
+def stability(attack: Attack[Any], evidence: Evidence, threshold: Threshold) -> FloatArray | None:
     """[N] the share of sub-pools in which each record is still flagged; None for attacks that are not cheap.
 
     A sub-pool is the pool without one shadow model and its complement: what simulated targets are judged by, so the
@@ -68,8 +68,7 @@ def fewer_references(models: int) -> int:
 
 def _panels(members: BoolArray) -> list[NDArray[np.intp]]:
     """The pool without one pair in turn; without pairs, the references of simulated targets: [R, 1] or [R, N] each."""
-    pairs = _pairs(members)
-    if pairs is None:
+    if (pairs := _pairs(members)) is None:
         return [reference_rows(members, k) for k in range(min(len(members), _PANELS))]
     return [np.delete(np.arange(len(members)), pair)[:, None] for pair in pairs[:_PANELS]]
 
@@ -136,8 +135,7 @@ def compare_references(
     if step > 1 and np.ndim(getattr(attack, "prior", 0.5)) == 0:  # a prior per record belongs to all records
         evidence = evidence.of_records(np.arange(0, evidence.records, step))
         scored = [(scores[::step], members[::step]) for scores, members in scored]
-    again = with_fewer_references(attack, evidence)
-    if again is None:
+    if (again := with_fewer_references(attack, evidence)) is None:
         return None
     fpr = max(fprs, default=None)
 

@@ -30,7 +30,7 @@ class Precision:
 
 
 @dataclass(frozen=True)
-class Accusations:
+class FlaggedRates:
     """What happens if every record above a threshold is flagged.
 
     The threshold comes from simulated targets, so both rates are plain shares of the target's records.
@@ -46,9 +46,9 @@ class Accusations:
     precisions: tuple[Precision, ...]  # the share of members among the flagged, one for each of `PRIORS`
 
 
-def accusations_of(
+def flagged_rates(
     threshold: Threshold, flagged: BoolArray, members: BoolArray, *, confidence: float = 0.95
-) -> Accusations:
+) -> FlaggedRates:
     """Rates, advantage and precision of a threshold that was chosen without the target's members.
 
     Args:
@@ -61,7 +61,7 @@ def accusations_of(
         >>> import numpy as np
         >>> threshold = Threshold(0.01, 0.5, "mean", 0.01, Interval(0.0, 0.02), 8)
         >>> scores = np.repeat([1.0, 0.0, 1.0, 0.0], [30, 70, 1, 99])
-        >>> found = accusations_of(threshold, threshold.decide(scores), np.arange(200) < 100)
+        >>> found = flagged_rates(threshold, threshold.decide(scores), np.arange(200) < 100)
         >>> round(found.advantage, 2), [round(one.value, 2) for one in found.precisions]
         (0.29, [0.23, 0.77, 0.97])
     """
@@ -80,7 +80,7 @@ def accusations_of(
         for prior in PRIORS
     )
     advantage = _difference_interval(tpr, tpr_interval, fpr, fpr_interval)
-    return Accusations(threshold.wanted, tpr, tpr_interval, fpr, fpr_interval, tpr - fpr, advantage, precisions)
+    return FlaggedRates(threshold.wanted, tpr, tpr_interval, fpr, fpr_interval, tpr - fpr, advantage, precisions)
 
 
 def precision_at(prior: float, ratio: float) -> float:

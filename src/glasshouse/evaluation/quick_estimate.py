@@ -99,12 +99,12 @@ TABLES: Mapping[int, Table] = {
 
 
 FEW_MODELS = 2  # with fewer shadow models an audit is a quick look
-_FEWEST = 100  # members and others: with fewer, 1 % of them is less than one record
+_FEWEST = 100  # members and non-members: with fewer, 1 % of them is less than one record
 _FPR = 0.01
 _UNSEEN = (  # benchmarks/quick_look_misses.md
     "It cannot see what the target's losses alone do not show: where records differ much in difficulty, members and "
-    "others look alike, although shadow models tell them apart. There it is too low, so a low upper end does not show "
-    "that the model is safe.",
+    "non-members look alike, although shadow models tell them apart. There it is too low, so a low upper end does not "
+    "show that the model is safe.",
     "One reference model shows a record's difficulty only roughly, so a leak that takes several to be seen can lie "
     "above the interval: a low upper end does not show that the model is safe.",
 )
@@ -112,14 +112,14 @@ _WIDER = 0.5  # how far a signal may lie outside of what the table was learned f
 
 
 @dataclass(frozen=True, kw_only=True)
-class Foreseen:
+class QuickEstimate:
     """An estimate of what the strongest attack with eight shadow models would find on the same target.
 
     Example:
         >>> rng = np.random.default_rng(0)
         >>> members = np.arange(1000) < 500
         >>> evidence = Evidence(target_loss=rng.exponential(np.where(members, 0.3, 1.0)))
-        >>> found = foresee(evidence, members)
+        >>> found = quick_estimate_of(evidence, members)
         >>> found.auc_interval.low < found.auc < found.auc_interval.high
         True
     """
@@ -151,7 +151,9 @@ class Foreseen:
         )
 
 
-def foresee(evidence: Evidence, members: BoolArray, *, tables: Mapping[int, Table] = TABLES) -> Foreseen | None:
+def quick_estimate_of(
+    evidence: Evidence, members: BoolArray, *, tables: Mapping[int, Table] = TABLES
+) -> QuickEstimate | None:
     """The estimate for a target; None with two or more shadow models, few records, or figures unlike all that is known.
 
     Args:
@@ -160,23 +162,21 @@ def foresee(evidence: Evidence, members: BoolArray, *, tables: Mapping[int, Tabl
         tables: what was learned, by the number of shadow models.
 
     Example:
-        >>> foresee(Evidence(target_loss=[0.1, 2.0]), np.array([True, False])) is None  # too few records
+        >>> quick_estimate_of(Evidence(target_loss=[0.1, 2.0]), np.array([True, False])) is None  # too few records
         True
     """
-    if evidence.regression:  # the relation was learned from classifiers
-        return None
-    if evidence.models >= FEW_MODELS or min(int(members.sum()), int((~members).sum())) < _FEWEST:
+    few = min(int(members.sum()), int((~members).sum())) < _FEWEST
+    if evidence.regression or evidence.models >= FEW_MODELS or few:  # the relation was learned from classifiers
         return None
     table = tables[evidence.models]
     reference = evidence.shadow_loss[0] if evidence.models else None
     found = signals(evidence.target_loss, members, reference)
-    low, high = np.array(table.lowest) - _WIDER, np.array(table.highest) + _WIDER
-    if ((found < low) | (found > high)).any():
+    if ((found < np.array(table.lowest) - _WIDER) | (found > np.array(table.highest) + _WIDER)).any():
         return None
     floor_auc, floor_tpr = floors(evidence.target_loss, members, reference)
     auc_low, area, auc_high = ndtr(np.array(predicted(found, table.auc, floor_auc)) / np.sqrt(2)).tolist()
     tpr_low, rate, tpr_high = ndtr(predicted(found, table.tpr, floor_tpr)).tolist()
-    return Foreseen(
+    return QuickEstimate(
         models=evidence.models,
         auc=area,
         auc_interval=Interval(auc_low, auc_high),

@@ -151,7 +151,7 @@ class SortedScores:
         return _reaching(self.inside, self._highest) / len(self.inside) * fpr / self.first_fpr, False
 
     def cut_at(self, fpr: float) -> float:
-        """The lowest score that keeps the rate; above all scores if no record can be called a member."""
+        """The lowest score that keeps the rate; above all scores if no record can be flagged."""
         cut = self._threshold(fpr)
         if cut is not None:
             return cut
@@ -165,7 +165,7 @@ class SortedScores:
         """How many of so many highest scores are members'; None if that depends on the order of tied scores."""
         inside, outside = self.inside[::-1], self.outside[::-1]  # falling
         possible = range(max(0, count - len(outside)), min(count, len(inside)))
-        # the first number of members at which one more would be beaten by the last of the others that were taken
+        # the first number of members at which one more would be beaten by the last of the non-members that were taken
         taken = possible.start + bisect_left(possible, True, key=lambda i: bool(inside[i] <= outside[count - i - 1]))
         rest = count - taken
         last = [*inside[:taken][-1:], *outside[:rest][-1:]]
@@ -181,7 +181,7 @@ class SortedScores:
         return float(max(side[-1] for side in self._sides))
 
     def _threshold(self, fpr: float) -> float | None:
-        """The lowest score from which on at most the allowed number of others is called; None if there is none."""
+        """The lowest score from which on at most the allowed non-members are flagged; None if there is none."""
         allowed = allowed_wrong(fpr, len(self.outside))
         if allowed >= len(self.outside):
             return float(min(side[0] for side in self._sides))

@@ -20,12 +20,12 @@ from glasshouse.core.numerics import not_finite
 from glasshouse.core.progress import note_work, showing
 from glasshouse.core.randomness import generator
 from glasshouse.data import Population
-from glasshouse.evaluation.best import Best, Trials
+from glasshouse.evaluation.best import AttackCache, Best
 from glasshouse.evaluation.checks.auxiliary import few_columns
 from glasshouse.evaluation.checks.calibration import posterior_doubt
-from glasshouse.evaluation.intervals import WholeFigures
+from glasshouse.evaluation.intervals import SamplingIntervals
 from glasshouse.evaluation.metrics import Metrics, evaluate
-from glasshouse.evaluation.pool_size import FewerReferences, compare_references, steadiness
+from glasshouse.evaluation.pool_size import FewerReferences, compare_references, stability
 from glasshouse.evaluation.precision import conformal_p_values, discovery_levels
 from glasshouse.evaluation.thresholds import (
     Scored,
@@ -33,8 +33,8 @@ from glasshouse.evaluation.thresholds import (
     Threshold,
     ThresholdRule,
     simulated_figures,
+    simulated_summaries,
     thresholds_from,
-    tried_targets,
 )
 from glasshouse.evidence import Evidence, PublicRecords
 
@@ -57,10 +57,10 @@ class AttackOutcome:
     flag_scores: FloatArray | None = None  # [N] what thresholds judge (`Attack.flag_scores`), if targets are simulated
     prior: float = 0.0  # the stated share of members among the records, for flags at a false-discovery rate
     p_values: FloatArray | None = None  # [N] how rare each score would be for a non-member, by simulated targets
-    steady: FloatArray | None = None  # [N] the share of sub-pools that flag a record; None if that was not tried
+    stability: FloatArray | None = None  # [N] the share of sub-pools that flag a record; None if that was not tried
     fewer: FewerReferences | None = None  # its strength with half of the references; None if that was not tried
     picked: str = ""  # the name of the attack that `best` picked; empty for all others
-    whole: WholeFigures | None = None  # about all records; None if the audited ones are no random sample of more
+    sampling_intervals: SamplingIntervals | None = None  # about all records; None if no random sample was audited
 
     def __repr__(self) -> str:
         auc = "" if self.metrics is None else f", AUC {self.metrics.auc:.3f}"
@@ -68,12 +68,12 @@ class AttackOutcome:
 
     def of_records(self, rows: IntArray) -> AttackOutcome:
         """The same outcome with its records in another order, [N] places; metrics are those of all records."""
-        names = ("scores", "flag_scores", "p_values", "steady")
+        names = ("scores", "flag_scores", "p_values", "stability")
         known = {name: values for name in names if (values := getattr(self, name)) is not None}
         return dataclasses.replace(self, **{name: values[rows] for name, values in known.items()})
 
     @property
-    def believed(self) -> bool:
+    def calibrated(self) -> bool:
         """Whether its scores may be read as probabilities of membership."""
         return self.attack.posterior and not self.doubt
 
@@ -111,9 +111,9 @@ def run_attack(
     threshold: ThresholdRule = "mean",
     confidence: float = 0.95,
     progress: bool | None = False,
-    trials: Trials | None = None,
+    cache: AttackCache | None = None,
     prior: float | ArrayLike = 0.5,
-    unlike: bool = False,
+    mismatch: bool = False,
 ) -> AttackOutcome:
     """Score the target, estimate thresholds from the pool, and evaluate if the members are known.
 
@@ -127,10 +127,10 @@ def run_attack(
         threshold: ``"mean"`` or ``"max"`` of the simulated targets' thresholds.
         confidence: of every interval.
         progress: whether to show a bar.
-        trials: of the same pool; an attack that was tuned and tried before is not tuned and tried again.
+        cache: of the same pool; an attack that was tuned and tried before is not tuned and tried again.
         prior: λ, the share of members that is expected, one number or one per record of the population, for attacks
             that have no prior of their own.
-        unlike: whether the target is already known to be unlike the shadow models.
+        mismatch: whether the target is already known to be unlike the shadow models.
 
     Example:
         >>> from glasshouse.attacks import LossThreshold
@@ -139,10 +139,10 @@ def run_attack(
         >>> run_attack(LossThreshold(), evidence, fprs=[]).ranks
         array([1, 2])
     """
-    trials = Trials(view, progress=progress) if trials is None else trials
+    cache = AttackCache(view, progress=progress) if cache is None else cache
     started = time.perf_counter()
-    pick = attack.pick(view, trials) if isinstance(attack, Best) else None
-    attack = trials.tuned(attack if pick is None else pick.attack)
+    pick = attack.pick(view, cache) if isinstance(attack, Best) else None
+    attack = cache.tuned(attack if pick is None else pick.attack)
     seen = seen_by(attack, view)
     with showing(progress, label=f"Attack {attack.name}"):
         judgement = attack.judge(seen)
@@ -154,7 +154,7 @@ def run_attack(
     simulated: Scored | None = None
     if fprs or members is not None:
         try:
-            simulated = trials.simulated(attack)
+            simulated = cache.simulated(attack)
         except InputError as error:  # the target could be scored, so only what simulated targets would say is missing
             if fprs and len(view.shadow_members) >= 2:  # without a pool, one sentence for all attacks says so
                 notes.append(_no_threshold(attack.name, error))
@@ -162,27 +162,26 @@ def run_attack(
     share = float(np.mean(np.asarray(expected)))
     non_members = len(scores) * (1 - share)
     options: dict[str, Any] = {"threshold": threshold, "confidence": confidence, "non_members": non_members}
-    unlike = unlike or bool(judgement.warning)  # what was learned from the shadow models does not hold for the target
-    tried = None if simulated is None else tried_targets(simulated, fprs)
-    thresholds = () if simulated is None else thresholds_from(simulated, fprs, tried=tried, **options)
+    mismatch = mismatch or bool(judgement.warning)  # what an attack learned from shadow models does not hold
+    summaries = None if simulated is None else simulated_summaries(simulated, fprs)
+    thresholds = () if simulated is None else thresholds_from(simulated, fprs, summaries=summaries, **options)
     doubt = ""
     if attack.posterior:
-        doubt = "the target is unlike the shadow models"
-        if not unlike:
-            doubt = posterior_doubt(scores, simulated, prior=expected)
+        unlike = "the target is unlike the shadow models"
+        doubt = unlike if mismatch else posterior_doubt(scores, simulated, prior=expected)
     note_work("An attack had been run.")
     outcome = AttackOutcome(
         attack,
         scores,
-        () if unlike else thresholds,
+        () if mismatch else thresholds,
         None if members is None else evaluate(scores, members, fprs=fprs, confidence=confidence),
         seconds,
         " ".join(filter(None, notes)),
         {**judgement.details, **_sampler_figures(judgement, members)},
         judgement.queries,
-        None if simulated is None else simulated_figures(simulated, fprs, tried=tried),
+        None if simulated is None else simulated_figures(simulated, fprs, summaries=summaries),
         doubt,
-        thresholds if unlike else (),
+        thresholds if mismatch else (),
         picked="" if pick is None else pick.name,
     )
     if simulated is None:
@@ -194,7 +193,7 @@ def run_attack(
         flag_scores=flag_scores,
         prior=share,
         p_values=conformal_p_values(flag_scores, simulated),
-        steady=None if first is None else steadiness(attack, seen, first),
+        stability=None if first is None else stability(attack, seen, first),
         fewer=compare_references(attack, seen, simulated, fprs),
     )
 
@@ -230,13 +229,9 @@ def _sampler_figures(judgement: Judgement, members: BoolArray | None) -> dict[st
 
 
 def with_public_records(evidence: Evidence, population: Population, public: BoolArray, *, seed: int) -> Evidence:
-    """The evidence about the other records, with the public ones as material.
+    """The evidence about the other records, with the ``public`` ones [N] as material.
 
-    Args:
-        evidence: about all records of the population.
-        population: for what is known about them without the target.
-        public: [N] which are public.
-        seed: of the projections of wide features.
+    What is known about records without the target comes from the population; ``seed`` is of random projections.
     """
     columns = few_columns(population.features, generator(seed, "public features"))
     loss, labels = evidence.target_loss[public], population.y[public]

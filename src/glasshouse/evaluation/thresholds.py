@@ -26,7 +26,7 @@ Scored = Sequence[tuple[FloatArray, BoolArray]]  # scores [N] and members [N] of
 
 
 @dataclass(frozen=True, kw_only=True)
-class TriedTarget:
+class SimulatedSummary:
     """An attack on one simulated target. Its curve would take three times the memory of its scores."""
 
     auc: float  # area under the ROC
@@ -37,14 +37,14 @@ class TriedTarget:
     shares_right: tuple[float, ...]  # shares of right guesses, for each way to guess that a bound on ε may use
 
 
-def tried_targets(scored: Scored, fprs: Sequence[float]) -> list[TriedTarget]:
+def simulated_summaries(scored: Scored, fprs: Sequence[float]) -> list[SimulatedSummary]:
     """Each simulated target in a few numbers, on all cores."""
 
-    def tried(pair: tuple[FloatArray, BoolArray]) -> TriedTarget:
+    def summary(pair: tuple[FloatArray, BoolArray]) -> SimulatedSummary:
         values, mask = checked(*pair)
         ordered = SortedScores.of(values, mask)
         rates = [ordered.rate_at(fpr) for fpr in fprs]
-        return TriedTarget(
+        return SimulatedSummary(
             auc=ordered.area,
             rates=tuple(rate for rate, _ in rates),
             reached=tuple(reached for _, reached in rates),
@@ -53,7 +53,7 @@ def tried_targets(scored: Scored, fprs: Sequence[float]) -> list[TriedTarget]:
             shares_right=shares_right(values, mask, ordered=ordered),
         )
 
-    return side_by_side(tried, scored, records=len(scored[0][0]) if len(scored) else 0)
+    return side_by_side(summary, scored, records=len(scored[0][0]) if len(scored) else 0)
 
 
 ThresholdRule = Literal["mean", "max"]
@@ -127,22 +127,22 @@ def thresholds_from(
     threshold: ThresholdRule = "mean",
     confidence: float = 0.95,
     non_members: float | None = None,
-    tried: Sequence[TriedTarget] | None = None,
+    summaries: Sequence[SimulatedSummary] | None = None,
 ) -> tuple[Threshold, ...]:
     """A threshold for each wanted rate that can be reached despite ties; if none can, one for the first that can.
 
-    ``non_members`` is how many the target is expected to have, as many as a simulated target by default; ``tried`` are
-    the `tried_targets` of the same targets and rates, if they are known already.
+    ``non_members`` is how many the target is expected to have, as many as a simulated target by default;
+    ``summaries`` are the `simulated_summaries` of the same targets and rates, if they are known already.
     """
     options: dict[str, Any] = {"threshold": threshold, "confidence": confidence, "non_members": non_members}
-    tried = tried_targets(scored, fprs) if tried is None else tried
+    summaries = simulated_summaries(scored, fprs) if summaries is None else summaries
     found = [
-        _threshold(scored, fpr, np.array([one.cuts[place] for one in tried]), **options)
+        _threshold(scored, fpr, np.array([one.cuts[place] for one in summaries]), **options)
         for place, fpr in enumerate(fprs)
-        if any(one.reached[place] for one in tried)
+        if any(one.reached[place] for one in summaries)
     ]
     if fprs and not found:
-        first = max(one.first_fpr for one in tried)
+        first = max(one.first_fpr for one in summaries)
         found.append(dataclasses.replace(threshold_from(scored, first, **options), first=True))
     return tuple(found)
 
@@ -230,15 +230,15 @@ class SimulatedFigures:
 
 
 def simulated_figures(
-    scored: Scored, fprs: Sequence[float], *, tried: Sequence[TriedTarget] | None = None
+    scored: Scored, fprs: Sequence[float], *, summaries: Sequence[SimulatedSummary] | None = None
 ) -> SimulatedFigures:
-    """The figures of an attack from scored simulated targets; ``tried`` are their `tried_targets`, if known already."""
-    tried = tried_targets(scored, fprs) if tried is None else tried
+    """The figures of an attack from scored simulated targets; ``summaries`` are theirs, if known already."""
+    summaries = simulated_summaries(scored, fprs) if summaries is None else summaries
     return SimulatedFigures(
         targets=len(scored),
-        auc=float(np.mean([one.auc for one in tried])),
-        strengths=tuple(float(np.mean([one.rates[place] for one in tried])) for place in range(len(fprs))),
-        shares_right=tuple(np.mean([one.shares_right for one in tried], axis=0).tolist()),
+        auc=float(np.mean([one.auc for one in summaries])),
+        strengths=tuple(float(np.mean([one.rates[place] for one in summaries])) for place in range(len(fprs))),
+        shares_right=tuple(np.mean([one.shares_right for one in summaries], axis=0).tolist()),
     )
 
 

@@ -19,9 +19,9 @@ from markupsafe import Markup
 from glasshouse.core.arrays import BoolArray
 from glasshouse.core.errors import InputError
 from glasshouse.evaluation import AttackOutcome, Interval, Metrics, Rate
-from glasshouse.evaluation.intervals import WholeFigures
+from glasshouse.evaluation.intervals import SamplingIntervals
 from glasshouse.evaluation.pool_size import FewerReferences
-from glasshouse.evaluation.precision import DISCOVERY_LEVEL, Accusations, accusations_of
+from glasshouse.evaluation.precision import DISCOVERY_LEVEL, FlaggedRates, flagged_rates
 from glasshouse.evaluation.thresholds import SimulatedFigures, Threshold
 from glasshouse.report.format import percent, rate
 from glasshouse.report.pictures.roc import Curve, curve_of
@@ -276,11 +276,11 @@ class AttackFigures:
     knows_truth: bool = False
     simulated: SimulatedFigures | None = None
     doubt: str = ""
-    accusations: tuple[Accusations, ...] = ()
+    accusations: tuple[FlaggedRates, ...] = ()
     listed: int | None = None
     fewer: FewerReferences | None = None
     picked: str = ""
-    whole: WholeFigures | None = None
+    whole: SamplingIntervals | None = None
 
     @property
     def title(self) -> str:
@@ -316,12 +316,12 @@ def attack_figures(name: str, outcome: AttackOutcome, members: BoolArray | None)
         accusations=(
             ()
             if members is None
-            else tuple(accusations_of(cut, outcome.flagged(cut), members) for cut in outcome.thresholds)
+            else tuple(flagged_rates(cut, outcome.flagged(cut), members) for cut in outcome.thresholds)
         ),
         listed=None if levels is None else int((levels <= DISCOVERY_LEVEL).sum()),
         fewer=outcome.fewer,
         picked=outcome.picked,
-        whole=outcome.whole,
+        whole=outcome.sampling_intervals,
     )
 
 
@@ -336,7 +336,7 @@ def _measured(outcome: AttackOutcome, metrics: Metrics, members: BoolArray) -> M
         confidence=level,
         rates=tuple(rate_figure(rate) for rate in metrics.rates),
         curve=curve_of(metrics.curve, confidence=level),
-        calibration=(reliability_of(outcome.scores, members, confidence=level) if outcome.believed else None),
+        calibration=(reliability_of(outcome.scores, members, confidence=level) if outcome.calibrated else None),
     )
 
 

@@ -167,7 +167,7 @@ def render_html(summary: Summary, *, policy: Policy | None = None) -> str:
         True
     """
     best = summary.attack(summary.strongest)
-    leak = summary.headline is None or summary.headline.leak is True
+    leak = summary.verdict_attack is None or summary.verdict_attack.leak is True
     curves = {attack.name: attack.metrics.curve for attack in summary.attacks if attack.metrics is not None}
     records = list(summary.top_records.rows())
     first = first_page(summary, policy)

@@ -16,12 +16,12 @@ from typing import Any
 
 from glasshouse.core.errors import raise_faults, shortened
 from glasshouse.core.table import Table
-from glasshouse.evaluation import Drawn, Interval, PrivacyVerdict
+from glasshouse.evaluation import Interval, PrivacyVerdict, RandomMembers
 from glasshouse.evaluation.groups import GroupLeak
 from glasshouse.evaluation.leakage import Power
-from glasshouse.evaluation.quick_estimate import Foreseen
+from glasshouse.evaluation.quick_estimate import QuickEstimate
 from glasshouse.report.context import Context
-from glasshouse.report.decision.verdict import HeadlineFigures
+from glasshouse.report.decision.verdict import VerdictFigures
 from glasshouse.report.figures import FIGURES, AttackFigures
 from glasshouse.report.pictures.neighbourhood import Neighbourhood
 from glasshouse.report.pictures.roc import Curve
@@ -37,25 +37,25 @@ _KINDS: dict[str, Any] = {  # of the entries that are read as they are written
     "records": int,
     "privacy": PrivacyVerdict | None,
     "notes": tuple[str, ...],
-    "headline": HeadlineFigures | None,
+    "headline": VerdictFigures | None,
     "neighbourhoods": tuple[Neighbourhood, ...],
     "left_out": dict[str, str],
-    "drawn": Drawn | None,
+    "drawn": RandomMembers | None,
     "groups": tuple[GroupLeak, ...],
     "power": Power | None,
-    "estimate": Foreseen | None,
+    "estimate": QuickEstimate | None,
     "unlike": bool,
 }
 
 
 def metrics_json(summary: Summary) -> dict[str, Any]:
     """Every figure; the same run gives the same text, so it holds no measured times."""
-    context, drawn = summary.context, summary.drawn
+    context, drawn = summary.context, summary.random_members
     return {
         "format": FORMAT,
         "verdict": summary.verdict,
         "strongest": summary.strongest,
-        "headline": _dumped(_KINDS["headline"], summary.headline),
+        "headline": _dumped(_KINDS["headline"], summary.verdict_attack),
         "warnings": list(context.warnings),
         "notes": list(summary.notes),
         "records": summary.records,
@@ -69,13 +69,13 @@ def metrics_json(summary: Summary) -> dict[str, Any]:
         "attacks": {attack.name: _attack_json(attack) for attack in summary.attacks},
         "left_out": dict(summary.left_out),
         "privacy": _privacy_json(summary.privacy),
-        "drawn": drawn and {**_dumped(Drawn, drawn), "found": drawn.found, "sentence": drawn.sentence()},
+        "drawn": drawn and {**_dumped(RandomMembers, drawn), "found": drawn.found, "sentence": drawn.sentence()},
         "top_records": [{name: _finite(value) for name, value in row.items()} for row in summary.top_records.rows()],
         "neighbourhoods": _dumped(_KINDS["neighbourhoods"], summary.neighbourhoods),
         "groups": _dumped(_KINDS["groups"], summary.groups),
         "power": _dumped(_KINDS["power"], summary.power),
-        "unlike": summary.unlike,
-        "estimate": _dumped(_KINDS["estimate"], summary.foreseen),
+        "unlike": summary.mismatch,
+        "estimate": _dumped(_KINDS["estimate"], summary.quick_estimate),
     }
 
 
@@ -122,7 +122,10 @@ def summary_from(metrics: Mapping[str, Any], run: Mapping[str, Any]) -> Summary:
         top_records=Table(
             {_STEADY.sub("_stability", name): [row[name] for row in rows] for name in (rows[0] if rows else ())}
         ),
-        foreseen=read.pop("estimate"),
+        verdict_attack=read.pop("headline"),
+        random_members=read.pop("drawn"),
+        mismatch=read.pop("unlike"),
+        quick_estimate=read.pop("estimate"),
         written=moment(run.get("written")),
         **read,
     )
@@ -243,7 +246,7 @@ def _names(summary: Summary) -> Iterator[str]:
     """Attacks that are named elsewhere must be there."""
     known = {attack.name for attack in summary.attacks}
     guessed = None if summary.privacy is None else summary.privacy.guessed
-    for named in (summary.headline, guessed):
+    for named in (summary.verdict_attack, guessed):
         if named is not None and named.attack not in known:
             yield f"it has no attack {shortened(named.attack)}."
 

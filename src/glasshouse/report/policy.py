@@ -175,7 +175,7 @@ def usual_policy(summary: Summary) -> Policy:
         >>> [limit.words for limit in usual_policy(summary).limits]
         ['AUC of the verdict attack at most 0.6']
     """
-    rate = None if summary.headline is None else summary.headline.rate
+    rate = None if summary.verdict_attack is None else summary.verdict_attack.rate
     if rate is not None and rate.reached and USUAL_RATIO * rate.wanted < 1:
         limits = [Limit(figure="tpr", at_fpr=rate.wanted, most=USUAL_RATIO * rate.wanted)]
     else:
@@ -307,7 +307,7 @@ def _of_the_run(summary: Summary, policy: Policy, *, written: datetime | None, n
 def _of_limit(summary: Summary, limit: Limit, end: End) -> list[Finding]:
     if summary.members is None:
         return [_unknown(limit, "the members of the target are not known")]
-    if summary.headline is not None and summary.headline.leak is None:
+    if summary.verdict_attack is not None and summary.verdict_attack.leak is None:
         return [_unknown(limit, _NOT_RANDOM)]
     if limit.figure == "epsilon":
         return [_of_epsilon(summary, limit)]
@@ -342,7 +342,7 @@ def _of_epsilon(summary: Summary, limit: Limit) -> Finding:
 
 
 def _of_headline(summary: Summary, limit: Limit, end: End) -> Finding:
-    found = summary.headline
+    found = summary.verdict_attack
     if found is None:
         return _unknown(limit, "the run has no verdict")
     shown = found.rate

@@ -11,12 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from glasshouse.core.table import Table
-from glasshouse.evaluation import AttackOutcome, Drawn, Headline, PrivacyVerdict
+from glasshouse.evaluation import AttackOutcome, PrivacyVerdict, RandomMembers, VerdictAttack
 from glasshouse.evaluation.groups import GroupLeak, group_leaks
 from glasshouse.evaluation.leakage import Power, audit_power
-from glasshouse.evaluation.quick_estimate import Foreseen
+from glasshouse.evaluation.quick_estimate import QuickEstimate
 from glasshouse.report.context import Context
-from glasshouse.report.decision.verdict import HeadlineFigures, attackers, headline_figures, notes, verdict
+from glasshouse.report.decision.verdict import VerdictFigures, attackers, notes, verdict, verdict_figures
 from glasshouse.report.figures import AttackFigures, attack_figures
 from glasshouse.report.pictures.neighbourhood import Neighbourhood, Surroundings
 
@@ -31,7 +31,7 @@ class Summary:
     Args:
         context: what was audited, and how.
         verdict: in a few sentences.
-        headline: the figures behind it; None if the members are not known.
+        verdict_attack: the figures behind it; None if the members are not known.
         attacks: the figures of each.
         strongest: the name of the attack that the headline is about; the first, if the members are not known.
         fprs: the wanted false-positive rates.
@@ -42,11 +42,11 @@ class Summary:
         top_records: the records most at risk by the strongest attack.
         neighbourhoods: of the first of them, in their order; empty without a graph.
         left_out: attacks that gave no outcome, by name, each with the reason.
-        drawn: whether members can be told from non-members without the target; None if that could not be tested.
+        random_members: whether members differ from non-members without the target; None if that could not be tested.
         groups: the leak of the strongest attack per group of records; empty if the members are not known.
         power: which leak this audit could have shown; None if the members are not known.
-        foreseen: an estimate of what eight shadow models would find; None if there were two or more.
-        unlike: whether the target answers unlike its shadow models, so that what comes from these is withheld.
+        quick_estimate: an estimate of what eight shadow models would find; None if there were two or more.
+        mismatch: whether the target answers unlike its shadow models, so that what comes from these is withheld.
         written: when the run was saved; None if it was not.
     """
 
@@ -60,26 +60,26 @@ class Summary:
     privacy: PrivacyVerdict | None
     notes: tuple[str, ...]
     top_records: Table
-    headline: HeadlineFigures | None = None
+    verdict_attack: VerdictFigures | None = None
     neighbourhoods: tuple[Neighbourhood, ...] = field(default=())
     left_out: Mapping[str, str] = field(default_factory=dict)
-    drawn: Drawn | None = None
+    random_members: RandomMembers | None = None
     groups: tuple[GroupLeak, ...] = ()
     power: Power | None = None
-    foreseen: Foreseen | None = None
-    unlike: bool = False
+    quick_estimate: QuickEstimate | None = None
+    mismatch: bool = False
     written: datetime | None = None
 
     def __repr__(self) -> str:
         return f"Summary({self.records} records, attacks: {', '.join(attack.name for attack in self.attacks)})"
 
     @property
-    def shown(self) -> HeadlineFigures | None:
+    def shown(self) -> VerdictFigures | None:
         """The headline, if it says something about the model.
 
         It does not where the members are not known or were not drawn at random, or where the input has a fault.
         """
-        found = self.headline
+        found = self.verdict_attack
         return None if found is None or found.leak is None or self.context.warnings else found
 
     @property
@@ -99,14 +99,14 @@ def summarise(
     context: Context,
     records: Table,
     fprs: Sequence[float],
-    headline: Headline | None = None,
+    verdict_attack: VerdictAttack | None = None,
     privacy: PrivacyVerdict | None = None,
     surroundings: Surroundings | None = None,
     warning: str = "",
     left_out: Mapping[str, str] | None = None,
-    drawn: Drawn | None = None,
+    random_members: RandomMembers | None = None,
     columns: Mapping[str, NDArray[Any]] | None = None,
-    foreseen: Foreseen | None = None,
+    quick_estimate: QuickEstimate | None = None,
 ) -> Summary:
     """Gather the numbers of a report.
 
@@ -115,14 +115,14 @@ def summarise(
         context: what was audited, and how.
         records: one row per record, with a ``…_rank`` column for each attack, and ``member`` if it is known.
         fprs: the wanted false-positive rates.
-        headline: the attack that the verdict is about; None if the members are not known.
+        verdict_attack: the attack that the verdict is about; None if the members are not known.
         privacy: what the attacks show about ε.
         surroundings: of the records, if they are nodes of a graph.
         warning: why the figures cannot be trusted; mostly empty.
         left_out: attacks that gave no outcome, each with the reason.
-        drawn: whether members can be told from non-members without the target.
+        random_members: whether members can be told from non-members without the target.
         columns: what divides the records into groups, [N] each, by name.
-        foreseen: an estimate of what eight shadow models would find.
+        quick_estimate: an estimate of what eight shadow models would find.
 
     Example:
         >>> from glasshouse.attacks import LossThreshold
@@ -137,9 +137,13 @@ def summarise(
     """
     members = records["member"].astype(np.bool_) if "member" in records else None
     attacks = tuple(attack_figures(name, outcome, members) for name, outcome in outcomes.items())
-    random = drawn is None or not drawn.found
+    random = random_members is None or not random_members.found
     picked = {attack.name: attack.picked for attack in attacks}
-    found = None if headline is None else headline_figures(headline, random=random, picked=picked[headline.attack])
+    found = (
+        None
+        if verdict_attack is None
+        else verdict_figures(verdict_attack, random=random, picked=picked[verdict_attack.attack])
+    )
     strongest = attackers(attacks)[0].name if found is None else found.attack
     first = np.argsort(records[f"{strongest}_rank"], kind="stable")[:_TOP]
     outcome = outcomes[strongest]
@@ -150,7 +154,7 @@ def summarise(
         leak = found is None or found.leak is True
         groups = group_leaks(outcome.scores, members, columns, called=called, leak=leak)
     inside = None if members is None else int(members.sum())
-    first_figure = None if headline is None or headline.test.first is None else headline.test.first[1]
+    first_figure = None if verdict_attack is None or verdict_attack.test.first is None else verdict_attack.test.first[1]
     drawings = () if surroundings is None else tuple(surroundings.neighbourhood(int(at)) for at in first[:_DRAWN])
     return Summary(
         context=context,
@@ -163,16 +167,16 @@ def summarise(
         privacy=privacy,
         notes=notes(attacks, fprs, context, warning),
         top_records=Table({name: column[first] for name, column in records.items()}),
-        headline=found,
+        verdict_attack=found,
         neighbourhoods=drawings,
         left_out=dict(left_out or {}),
-        drawn=drawn,
+        random_members=random_members,
         groups=groups,
         power=(
             None
             if inside is None
             else audit_power(inside, records.height - inside, fprs, attacks=len(attackers(attacks)), first=first_figure)
         ),
-        foreseen=foreseen,
-        unlike=bool(warning),
+        quick_estimate=quick_estimate,
+        mismatch=bool(warning),
     )

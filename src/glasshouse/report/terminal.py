@@ -53,8 +53,8 @@ def print_summary(summary: Summary, console: Console, *, policy: Policy | None =
         console.print(f"• {_safe(note)}", highlight=False)
     if sentence := target_sentence(context):
         console.print(f"• {sentence}", highlight=False)
-    if summary.drawn is not None:
-        console.print(f"• {_safe(summary.drawn.sentence())}", highlight=False)
+    if summary.random_members is not None:
+        console.print(f"• {_safe(summary.random_members.sentence())}", highlight=False)
     console.print()
     console.print(_attacks(summary))
     for name, reason in summary.left_out.items():  # below the table: a sentence in a cell would push out the others
@@ -72,7 +72,7 @@ def print_summary(summary: Summary, console: Console, *, policy: Policy | None =
         if summary.privacy.gaussian_sentence():
             console.print(_safe(summary.privacy.gaussian_sentence()), highlight=False)
     best = summary.attack(summary.strongest)
-    leak = summary.headline is None or summary.headline.leak is True
+    leak = summary.verdict_attack is None or summary.verdict_attack.leak is True
     answers = [
         whole_sentence(best),
         precision_sentence(best),

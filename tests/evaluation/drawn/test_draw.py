@@ -9,7 +9,7 @@ from sklearn.datasets import load_digits
 from glasshouse import Evidence
 from glasshouse.core.arrays import BoolArray
 from glasshouse.evaluation.checks.auxiliary import Known, columns_of
-from glasshouse.evaluation.checks.random_members import _some, how_drawn
+from glasshouse.evaluation.checks.random_members import _some, check_random_members
 
 DIGITS, CLASSES = load_digits(return_X_y=True)
 
@@ -30,47 +30,49 @@ def random_half(count: int, seed: int = 0) -> BoolArray:
     ids=["earlier rows", "brighter", "classes"],
 )
 def test_members_of_another_kind_are_found(members: BoolArray) -> None:
-    drawn = how_drawn(Known(x=DIGITS, labels=CLASSES), evidence(1797), members, seed=0)
+    drawn = check_random_members(Known(x=DIGITS, labels=CLASSES), evidence(1797), members, seed=0)
     assert drawn is not None
     assert drawn.found
     assert drawn.blind.auc > 0.6
-    assert drawn.warning().startswith("Members can be told from others without the model")
+    assert drawn.warning().startswith("Members can be told from non-members without the model")
 
 
 def test_random_members_are_not() -> None:
-    drawn = how_drawn(Known(x=DIGITS, labels=CLASSES), evidence(1797), random_half(1797), seed=0)
+    drawn = check_random_members(Known(x=DIGITS, labels=CLASSES), evidence(1797), random_half(1797), seed=0)
     assert drawn is not None
     assert (drawn.found, drawn.withheld, drawn.warning()) == (False, "", "")
     assert drawn.sentence().startswith(
-        f"Without the model, members are told from others with AUC {drawn.blind.auc:.2f} ("
+        f"Without the model, members are told from non-members with AUC {drawn.blind.auc:.2f} ("
     )
 
 
 def test_the_answers_of_the_target_are_never_used() -> None:
     members = random_half(300)
-    one, other = (how_drawn(Known(x=DIGITS[:300]), evidence(300, target=t), members, seed=0) for t in (0.1, 5.0))
+    one, other = (
+        check_random_members(Known(x=DIGITS[:300]), evidence(300, target=t), members, seed=0) for t in (0.1, 5.0)
+    )
     leak = Evidence(
         target_loss=np.where(members, 0.0, 9.0),
         shadow_loss=evidence(300).shadow_loss,
         shadow_members=evidence(300).shadow_members,
     )
-    assert one == other == how_drawn(Known(x=DIGITS[:300]), leak, members, seed=0)
+    assert one == other == check_random_members(Known(x=DIGITS[:300]), leak, members, seed=0)
 
 
 def test_saved_evidence_without_features_is_tested_by_labels_and_answers() -> None:
     members = random_half(400)
     shadows = np.random.default_rng(1).exponential(size=(4, 400)) + members  # members are harder for everybody
     harder = Evidence(target_loss=shadows[0], shadow_loss=shadows, shadow_members=np.zeros((4, 400)))
-    drawn = how_drawn(Known(), harder, members, seed=0)
+    drawn = check_random_members(Known(), harder, members, seed=0)
     assert drawn is not None
     assert drawn.found
-    by_label = how_drawn(Known(labels=members.astype(int)), evidence(400), members, seed=0)
+    by_label = check_random_members(Known(labels=members.astype(int)), evidence(400), members, seed=0)
     assert by_label is not None
     assert by_label.found
 
 
 def test_few_records_are_not_tested() -> None:
-    assert how_drawn(Known(), evidence(30), np.arange(30) < 9, seed=0) is None
+    assert check_random_members(Known(), evidence(30), np.arange(30) < 9, seed=0) is None
 
 
 def test_a_choice_of_many_records_keeps_the_rarer_side() -> None:

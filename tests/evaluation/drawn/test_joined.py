@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from glasshouse.core.arrays import BoolArray, IntArray
-from glasshouse.evaluation.checks.random_members import joined_members
+from glasshouse.evaluation.checks.random_members import member_edges
 from tests.test_benchmarks import benchmark
 
 
@@ -26,7 +26,7 @@ def by_hand(pairs: IntArray, members: BoolArray) -> tuple[float, float]:
 def test_shares_are_those_counted_by_hand(seed: int) -> None:
     random = np.random.default_rng(seed)
     pairs, members = random.integers(12, size=(2, 30)), random.random(12) < 0.5
-    found = joined_members(pairs, members, seed=seed)
+    found = member_edges(pairs, members, seed=seed)
     assert found is not None
     assert np.allclose((found.members, found.others), by_hand(pairs, members))
 
@@ -36,7 +36,7 @@ def test_over_all_possible_draws_small_p_values_are_as_rare_as_they_say() -> Non
     pairs = np.array([[0, 0, 0, 0, 0, 1, 1, 1, 2, 8], [1, 2, 3, 4, 5, 6, 7, 8, 3, 9]])
     chances = []
     for draw, chosen in enumerate(itertools.combinations(range(10), 4)):
-        found = joined_members(pairs, np.isin(np.arange(10), chosen), seed=draw)
+        found = member_edges(pairs, np.isin(np.arange(10), chosen), seed=draw)
         assert found is not None
         chances.append(found.p_value)
     for level in (0.05, 0.2, 0.5):
@@ -46,10 +46,10 @@ def test_over_all_possible_draws_small_p_values_are_as_rare_as_they_say() -> Non
 
 def test_equal_degrees_leave_one_count_and_no_edges_leave_nothing() -> None:
     ring = np.array([np.arange(60), (np.arange(60) + 1) % 60])
-    halves = joined_members(ring, np.arange(60) < 30, seed=0)
+    halves = member_edges(ring, np.arange(60) < 30, seed=0)
     assert halves is not None
     assert halves.p_value == 0.001
-    assert joined_members(np.array([[0, 1], [0, 1]]), np.arange(4) < 2, seed=0) is None  # loops only
+    assert member_edges(np.array([[0, 1], [0, 1]]), np.arange(4) < 2, seed=0) is None  # loops only
 
 
 def test_hubs_cause_no_alarm_and_snowballs_do() -> None:

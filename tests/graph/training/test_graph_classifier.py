@@ -148,8 +148,8 @@ def test_members_that_were_not_drawn_at_random_are_noticed() -> None:
     graphs = molecules(200)
     members = np.array([graph.num_nodes or 0 for graph in graphs]) > 8
     result = audit(Population(graphs), trainer=trainer(), members=members, **QUICK)
-    assert result.drawn is not None
-    assert result.drawn.found
+    assert result.random_members is not None
+    assert result.random_members.found
 
 
 def test_a_users_own_function_with_pygs_loader_and_its_target_as_a_callable(tmp_path: Path) -> None:

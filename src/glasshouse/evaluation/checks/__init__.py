@@ -1,1 +1,1 @@
-"""Whether a figure may be believed: members as stated, drawn at random, a target of the shadow models' kind."""
+"""Whether a figure means what it says: members as stated, drawn at random, a target of the shadow models' kind."""

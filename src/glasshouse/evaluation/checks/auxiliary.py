@@ -207,8 +207,7 @@ def columns_of(
     the target's members, so their answers are known without the target.
     """
     at = known.positions(rows)
-    features = [np.empty((len(rows), 0))]
-    answers = [np.empty((len(rows), 0))]
+    features, answers = [np.empty((len(rows), 0))], [np.empty((len(rows), 0))]
     if evidence.models:
         margins = loss_to_margin(evidence.shadow_loss[:, rows])
         answers += [np.column_stack([margins.mean(axis=0), margins.std(axis=0)])]

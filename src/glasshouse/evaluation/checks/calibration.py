@@ -55,19 +55,14 @@ def calibration_floor(posteriors: FloatArray, *, prior: float | ArrayLike = 0.5,
 
     The error of a bin is the absolute value of a sum of many small independent terms with mean 0. It is taken as
     normal, so that its mean is :math:`\sqrt{2 / \pi}` times its standard deviation; but not more than a bin with hardly
-    any members can have.
-
-    Args:
-        posteriors: for this prior.
-        prior: λ: one number, or one per record.
-        share: share of members of a simulated target, whose records are then weighted to the prior (`prior_weights`);
-            None for a target, which has the share that the prior says.
+    any members can have. ``prior`` is one number, or one per record. With a ``share`` of members, posteriors are of a
+    simulated target, whose records are weighted to the prior (`prior_weights`); else of a target that has that prior.
     """
     expected = np.asarray(prior, dtype=np.float64)  # [] or [N]
     if share is None:
         here, inside, outside = posteriors, np.ones(()), np.ones(())
     else:
-        inside, outside = expected / share, (1 - expected) / (1 - share)  # weights of members and of others
+        inside, outside = expected / share, (1 - expected) / (1 - share)  # weights of members and of non-members
         # how likely a record with this posterior is a member of a target with another share of members
         alike = not expected.ndim and float(expected) == share
         here = posteriors if alike else expit(logit(posteriors) + logit(share) - logit(expected))

@@ -1,4 +1,4 @@
-"""Whether members and others look swapped or mixed up: the figures of such an audit would wrongly look safe."""
+"""Whether members and non-members look swapped or mixed up: the figures of such an audit would wrongly look safe."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from glasshouse.evaluation.roc import auc
 from glasshouse.evidence import Evidence
 
 _SURE = 0.999  # that the AUC is below one half: one audit in two thousand gets a warning without a cause
-_CLEARLY_BELOW = 0.47  # members may be a little harder than others; below this they are clearly harder
+_CLEARLY_BELOW = 0.47  # members may be a little harder than non-members; below this they are clearly harder
 _FAR_LESS_SURE = 0.25
 _CLEAR_GAP = 0.1
 _MANY = 0.01  # of the non-members; if fewer equal a member, no reported figure changes
@@ -41,16 +41,16 @@ def swapped_members(
     Example:
         >>> loss = np.linspace(0, 1, 100)
         >>> swapped_members(loss, loss > 0.5, 0.8, 1.0)[0].split(":")[0]
-        'Members and others look swapped'
+        'Members and non-members look swapped'
     """
     area = auc(-target_loss, members)
     if area > _CLEARLY_BELOW or delong(-target_loss, members, confidence=_SURE).high >= 0.5:
         return ()
     told = ""
     if train_accuracy is not None and test_accuracy is not None:
-        told = f"accuracy {100 * train_accuracy:.1f} % on members and {100 * test_accuracy:.1f} % on others; "
+        told = f"accuracy {100 * train_accuracy:.1f} % on members and {100 * test_accuracy:.1f} % on non-members; "
     return (
-        f"Members and others look swapped: the target fits the others better ({told}the loss alone gives AUC "
+        f"Members and non-members look swapped: the target fits the non-members better ({told}the loss alone gives AUC "
         f"{area:.3f}). Check the mask (is it inverted?) and the order of the records; the figures below mean nothing "
         f"until this is right.",
     )
@@ -102,17 +102,17 @@ def same_models(evidence: Evidence) -> tuple[str, ...]:
 
 
 def _no_gap(sure: FloatArray, members: BoolArray, gaps: FloatArray) -> tuple[str, ...]:
-    """A warning if the target is not surer of members [N] than of others, while every shadow model [K] clearly is."""
+    """A warning if the target is not surer of members [N] than of non-members, while every shadow model [K] is."""
     sides = (sure[members], sure[~members])
     gap, least = float(sides[0].mean() - sides[1].mean()), float(gaps.min())
     error = float(np.sqrt(sum(side.var() / len(side) for side in sides)))
     if least < _CLEAR_GAP or gap > least / 4 or gap + 4 * error > least:
         return ()
     return (
-        f"The target is not surer of its members than of the others (mean confidence {100 * gap:+.0f} points), while "
-        f"every shadow model is surer of its own by {100 * least:.0f} points or more. Either members and others are "
-        f"mixed up (check the mask and the order of the records), or the target was not trained as the shadow models "
-        f"were.",
+        f"The target is not surer of its members than of the non-members (mean confidence {100 * gap:+.0f} points), "
+        f"while every shadow model is surer of its own by {100 * least:.0f} points or more. Either members and "
+        f"non-members are mixed up (check the mask and the order of the records), or the target was not trained as the "
+        f"shadow models were.",
     )
 
 
@@ -147,7 +147,7 @@ def shared_losses(evidence: Evidence, members: BoolArray) -> Finding:
     losses = np.ascontiguousarray(np.vstack([evidence.target_loss[alike], evidence.shadow_loss[:, alike]]).T)
     keys = np.array([row.tobytes() for row in losses], dtype=object)
     inside = set(keys[members[alike]].tolist())
-    equal = np.zeros(len(members), dtype=np.bool_)
+    equal = np.zeros_like(members)
     equal[alike] = [key in inside for key in keys.tolist()]
     return _said(
         equal[~members], "have exactly the losses of a member under all models, so they seem to be the same records"

@@ -23,7 +23,7 @@ _FEWEST = 6  # with fewer models it is not known how much models of one kind dif
 _WRONG = 0.0075  # share of targets of the pool's kind above the limit, for each of two comparisons
 
 
-def unlike_target(evidence: Evidence, *, prior: float | ArrayLike = 0.5, advice: str = "") -> str:
+def target_mismatch(evidence: Evidence, *, prior: float | ArrayLike = 0.5, advice: str = "") -> str:
     """What a reader must know if the target answers unlike all shadow models; empty if it is like them.
 
     It looks at the margins of the records (of every second, third … if there are very many), never at the target's
@@ -38,7 +38,7 @@ def unlike_target(evidence: Evidence, *, prior: float | ArrayLike = 0.5, advice:
         >>> losses = np.random.default_rng(0).exponential(size=(9, 500))
         >>> members = np.random.default_rng(1).random((8, 500)) < 0.5
         >>> other = Evidence(target_loss=9 * losses[0], shadow_loss=losses[1:], shadow_members=members)
-        >>> unlike_target(other).split("(")[0]
+        >>> target_mismatch(other).split("(")[0]
         'The target answers unlike every shadow model '
     """
     if evidence.models < _FEWEST:

@@ -96,8 +96,8 @@ _WIDER = float(2 * norm.cdf(np.sqrt(2) * norm.ppf(0.975)) - 1)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Blind:
-    """How well members are told from others without the target."""
+class BlindBaseline:
+    """How well members are told from non-members without the target."""
 
     auc: float  # of the learners' mean score, over pairs of one fold; 0.5 on average if members were drawn at random
     interval: Interval  # 95 %, of the AUC
@@ -110,7 +110,7 @@ class Blind:
         return f"{self.auc:.2f} ({low:.2f} to {high:.2f}; p = {self.p_value:.2g} if they were drawn at random)"
 
 
-def blind_baseline(features: FloatArray, answers: FloatArray, members: BoolArray, *, seed: int) -> Blind:
+def blind_baseline(features: FloatArray, answers: FloatArray, members: BoolArray, *, seed: int) -> BlindBaseline:
     """Predict members [N] from the columns of other records, and test whether the prediction is better than chance.
 
     Columns have mean 0 and variance 1: [N, F] features, and [N, A] answers of the shadow models and labels; either may
@@ -137,7 +137,7 @@ def blind_baseline(features: FloatArray, answers: FloatArray, members: BoolArray
         spread = statistic.std() or 1.0
         largest = np.maximum(largest, (statistic - statistic.mean()) / spread)
     ranks, area = _within(mean, members, folds)
-    return Blind(
+    return BlindBaseline(
         auc=area,
         interval=delong(ranks, members, confidence=_WIDER),
         p_value=float(np.mean(largest >= largest[0] - 1e-9)),
@@ -174,7 +174,7 @@ _BLOCK = 1 << 23  # ends of edges that are looked up at once
 
 
 @dataclass(frozen=True, kw_only=True)
-class Joined:
+class MemberEdges:
     """How many edges join two members, and how many two non-members."""
 
     members: float  # share of the edges between audited nodes that join two members
@@ -191,11 +191,11 @@ class Joined:
         )
         return (
             f"{100 * self.members:.1f} % of the edges join two members (a random draw: {usual}) "
-            f"and {100 * self.others:.1f} % two others ({other})"
+            f"and {100 * self.others:.1f} % two non-members ({other})"
         )
 
 
-def joined_members(pairs: IntArray, members: BoolArray, *, seed: int) -> Joined | None:
+def member_edges(pairs: IntArray, members: BoolArray, *, seed: int) -> MemberEdges | None:
     """Test by permutation whether edges [2, E] between audited records depend on who is a member; None without an edge.
 
     The statistic is that of Chen and Friedman (2017): how far the two counts, edges of two members and edges of two
@@ -221,7 +221,7 @@ def joined_members(pairs: IntArray, members: BoolArray, *, seed: int) -> Joined 
         counts[start : start + step] = _edges_within(drawn, ends.reshape(2, -1))
     far = _distances(counts)
     expected = np.quantile(counts[1:] / len(keys), [0.025, 0.975], axis=0).T.tolist()
-    return Joined(
+    return MemberEdges(
         members=float(counts[0, 0] / len(keys)),
         expected_members=Interval(*expected[0]),
         others=float(counts[0, 1] / len(keys)),
@@ -232,7 +232,7 @@ def joined_members(pairs: IntArray, members: BoolArray, *, seed: int) -> Joined 
 
 
 def _edges_within(drawn: BoolArray, ends: IntArray) -> FloatArray:
-    """[P, 2] edges of two members and edges of two others, for members [P, N] and edges [2, E]."""
+    """[P, 2] edges of two members and edges of two non-members, for members [P, N] and edges [2, E]."""
     a, b = drawn[:, ends[0]], drawn[:, ends[1]]
     both, any_of = (a & b).sum(axis=1), (a | b).sum(axis=1)
     return np.stack([both, ends.shape[1] - any_of], axis=1).astype(np.float64)
@@ -247,19 +247,19 @@ def _distances(counts: FloatArray) -> FloatArray:
 
 _LEVEL = 0.01  # of false alarms, all tests together
 _MOST_RECORDS = 10_000  # records of the blind baseline
-_FEWEST = 10  # members, and others
+_FEWEST = 10  # members, and non-members
 
 
 @dataclass(frozen=True, kw_only=True)
-class Drawn:
+class RandomMembers:
     """How well members can be told from non-members without the target."""
 
-    blind: Blind  # from features, labels and the shadow models' answers
-    joined: Joined | None = None  # from the edges between them; None for records, or without edges
+    blind: BlindBaseline  # from features, labels and the shadow models' answers
+    joined: MemberEdges | None = None  # from the edges between them; None for records, or without edges
 
     @property
     def found(self) -> bool:
-        """Whether members were not drawn at random; at most 1 % of random draws are called so."""
+        """Whether members were not drawn at random; at most 1 % of random draws are reported so."""
         return self._told or self._clustered
 
     @property
@@ -267,7 +267,9 @@ class Drawn:
         """Why no ε can be given; empty if nothing was found."""
         if not self.found:
             return ""
-        return "members differ from others in kind" if self._told else "members were not drawn at random from the graph"
+        if self._told:
+            return "members differ from non-members in kind"
+        return "members were not drawn at random from the graph"
 
     def warning(self) -> str:
         """What comes first in a report; empty if nothing was found."""
@@ -276,8 +278,8 @@ class Drawn:
         found = []
         if self._told:
             found.append(
-                f"Members can be told from others without the model: features, labels and shadow models alone give AUC "
-                f"{self.blind.figures()}."
+                f"Members can be told from non-members without the model: features, labels and shadow models alone "
+                f"give AUC {self.blind.figures()}."
             )
         if self._clustered and self.joined is not None:
             found.append(f"Members were not drawn at random from the graph: {self.joined.sentence()}.")
@@ -289,7 +291,7 @@ class Drawn:
 
     def sentence(self) -> str:
         """What was measured, in one line; shown whether or not something was found."""
-        line = f"Without the model, members are told from others with AUC {self.blind.figures()}."
+        line = f"Without the model, members are told from non-members with AUC {self.blind.figures()}."
         if self.joined is not None:
             line += f" {self.joined.sentence()}; p = {self.joined.p_value:.2g}."
         return line
@@ -307,7 +309,7 @@ class Drawn:
         return self.joined is not None and self.joined.p_value <= self._level + 1e-9
 
 
-def how_drawn(known: Known, evidence: Evidence, members: BoolArray, *, seed: int) -> Drawn | None:
+def check_random_members(known: Known, evidence: Evidence, members: BoolArray, *, seed: int) -> RandomMembers | None:
     """Test whether members were drawn at random; None if there are too few members or non-members to say.
 
     Args:
@@ -321,7 +323,7 @@ def how_drawn(known: Known, evidence: Evidence, members: BoolArray, *, seed: int
         >>> losses = {"target_loss": np.ones(200), "shadow_loss": np.ones((2, 200))}
         >>> evidence = Evidence(**losses, shadow_members=np.zeros((2, 200)))
         >>> bright = random.normal(size=(200, 4))
-        >>> how_drawn(Known(x=bright), evidence, bright[:, 0] > 0, seed=0).found
+        >>> check_random_members(Known(x=bright), evidence, bright[:, 0] > 0, seed=0).found
         True
     """
     if min(int(members.sum()), int((~members).sum())) < _FEWEST:
@@ -331,11 +333,11 @@ def how_drawn(known: Known, evidence: Evidence, members: BoolArray, *, seed: int
     features, answers = columns_of(known, evidence, rows, random)
     blind = blind_baseline(features, answers, members[rows], seed=seed)
     pairs = known.pairs_of_audited()
-    return Drawn(blind=blind, joined=joined_members(pairs, members, seed=seed) if pairs.shape[1] else None)
+    return RandomMembers(blind=blind, joined=member_edges(pairs, members, seed=seed) if pairs.shape[1] else None)
 
 
 def _some(members: BoolArray, most: int, random: np.random.Generator) -> IntArray:
-    """Records to use, in their order: all, or a random choice with as many members as others where possible.
+    """Records to use, in their order: all, or a random choice with as many members as non-members where possible.
 
     Under a random draw, labels of a choice that depends only on the labels' counts are still in random order.
     """

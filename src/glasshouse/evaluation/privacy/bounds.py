@@ -196,8 +196,7 @@ def _counted(ranked: _Ranked, designs: list[Design]) -> Mapping[Design, Guesses]
         count = max(running)
         inside = running[count]
         top, bottom = (_size(share, count) for share in design)
-        right_top = running[top]
-        right_bottom = bottom - (inside - running[count - bottom])
+        right_top, right_bottom = running[top], bottom - (inside - running[count - bottom])
         if design.both:
             found[design] = Guesses(right_top + right_bottom, top + bottom, count)
         elif top:

@@ -212,10 +212,10 @@ class PrivacyVerdict:
         found = f"the attacks show {self.bound()} with {100 * self.confidence:g} % confidence, {_NEEDS[self.unit]}"
         if self.claim is None:
             return f"No guarantee was claimed; {found}."
-        stated = f"(ε = {self.claim.epsilon:g}, δ = {self.claim.delta:g})"
+        stated = f"The claimed (ε = {self.claim.epsilon:g}, δ = {self.claim.delta:g}) is"
         if self.contradicted:
-            return f"The claimed {stated} is contradicted: {found}."
-        return f"The claimed {stated} is not contradicted: {found}. This does not prove the claim."
+            return f"{stated} contradicted: {found}."
+        return f"{stated} not contradicted: {found}. This does not prove the claim."
 
     def gaussian_sentence(self) -> str:
         """What follows under Gaussian privacy, with each assumption named; empty where nothing follows."""

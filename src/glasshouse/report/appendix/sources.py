@@ -110,8 +110,8 @@ def claimed(summary: Summary) -> Iterator[Statement]:
 
 def drawn_at_random(summary: Summary) -> Iterator[Statement]:
     """Whether members differ from non-members in other ways than by the training."""
-    if summary.drawn is not None:
-        yield _measured(text=summary.drawn.sentence())
+    if summary.random_members is not None:
+        yield _measured(text=summary.random_members.sentence())
     yield _assumed(text="The training records were drawn at random from the same population as the non-members.")
 
 

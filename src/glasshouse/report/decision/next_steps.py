@@ -78,20 +78,20 @@ def _to_know_more(summary: Summary) -> Iterator[Step]:
     context, unit = summary.context, unit_of(summary)
     if context.warnings:
         yield Step(title="Fix what the warning describes, and audit again", why="Until then no figure means anything.")
-    if summary.headline is None:
+    if summary.verdict_attack is None:
         yield Step(
             title=f"Say which {unit} trained the model",
             why="Without them nothing can be measured.",
             codes=(Code(where="python", text="result = audit_evidence(evidence, members=members)"),),
         )
-    elif summary.headline.leak is None:
+    elif summary.verdict_attack.leak is None:
         yield Step(
             title="Draw the training data at random",
             why="Then members and non-members differ only in the training, and an audit shows what the model reveals. "
             "Without members in the audit file, a random half trains the model.",
             codes=(Code(where="audit file", text="target: {kind: train, fraction: 0.5}"),),
         )
-    elif summary.unlike:
+    elif summary.mismatch:
         yield Step(
             title="Train the shadow models as the model was trained",
             why="The same architecture, optimizer, number of epochs and share of the data.",

@@ -105,7 +105,7 @@ def _by_usual(summary: Summary) -> Rating:
 
 
 def _leak(summary: Summary) -> bool | None:
-    return None if summary.headline is None else summary.headline.leak
+    return None if summary.verdict_attack is None else summary.verdict_attack.leak
 
 
 def _why_unknown(summary: Summary) -> str:
@@ -113,11 +113,11 @@ def _why_unknown(summary: Summary) -> str:
     context = summary.context
     if context.warnings:
         return "The input of the audit has a fault, which the warning above describes."
-    if summary.headline is None:
+    if summary.verdict_attack is None:
         return "It is not known which records trained the model, so nothing could be measured."
-    if summary.headline.leak is None:
+    if summary.verdict_attack.leak is None:
         return "The training data differ in kind from the non-members, so nothing here shows what the model reveals."
-    if summary.unlike:
+    if summary.mismatch:
         return _UNLIKE
     if context.shadows < _FEW:
         return f"With {context.shadows or 'no'} shadow models the attacks are weak, so a negative result says little."

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from glasshouse.core.table import Table
-from glasshouse.evaluation import Headline, Interval, PrivacyVerdict
+from glasshouse.evaluation import Interval, PrivacyVerdict, VerdictAttack
 from glasshouse.evaluation.groups import GroupLeak
 from glasshouse.evaluation.leakage import Power, Way
 from glasshouse.evaluation.metrics import DEFAULT_FPRS, ENOUGH_WRONG
@@ -42,7 +42,7 @@ _WAYS: dict[Way, str] = {
 
 
 @dataclass(frozen=True, kw_only=True)
-class HeadlineFigures:
+class VerdictFigures:
     """The attack that the verdict is about, measured on records that the choice of it did not look at.
 
     Args:
@@ -99,7 +99,7 @@ class HeadlineFigures:
         return f"the {kind.upper()} of {self.shown_by}{f' at {rate(float(at))} FPR' if at else ''}"
 
 
-def headline_figures(found: Headline, *, random: bool = True, picked: str = "") -> HeadlineFigures:
+def verdict_figures(found: VerdictAttack, *, random: bool = True, picked: str = "") -> VerdictFigures:
     """A headline as plain data.
 
     Args:
@@ -109,7 +109,7 @@ def headline_figures(found: Headline, *, random: bool = True, picked: str = "") 
     """
     metrics = found.metrics
     shown = next((rate_figure(one) for one in metrics.rates if one.wanted == found.fpr), None)
-    return HeadlineFigures(
+    return VerdictFigures(
         attack=found.attack,
         way=found.way,
         tried=found.tried,
@@ -133,7 +133,7 @@ def attackers(attacks: Sequence[AttackFigures]) -> list[AttackFigures]:
     return [attack for attack in attacks if not attack.knows_truth] or list(attacks)
 
 
-def verdict(found: HeadlineFigures | None, context: Context, privacy: PrivacyVerdict | None = None) -> str:
+def verdict(found: VerdictFigures | None, context: Context, privacy: PrivacyVerdict | None = None) -> str:
     """Whether a leak is shown, how strong it is and how sure that is; no headline if the members are not known."""
     attacker = _attacker(context)
     if found is None:
@@ -168,7 +168,7 @@ def _and(privacy: PrivacyVerdict | None) -> str:
     return "; ε is withheld" if privacy.withheld else f"; the attacks show {privacy.bound()}"
 
 
-def _share(found: HeadlineFigures, figure: RateFigure, level: str) -> str:
+def _share(found: VerdictFigures, figure: RateFigure, level: str) -> str:
     low, high = figure.tpr_interval
     text = f"{percent(figure.tpr)} of {whole(found.members)} members ({level} {percent(low)} to {percent(high)})"
     others = f"{whole(found.non_members)} non-members"

@@ -12,7 +12,7 @@ from markupsafe import Markup
 from glasshouse.core.arrays import BoolArray, FloatArray
 from glasshouse.evaluation import Interval, clopper_pearson
 from glasshouse.evaluation.checks.calibration import binned, calibration_floor
-from glasshouse.evaluation.precision import Accusations, precision_at
+from glasshouse.evaluation.precision import FlaggedRates, precision_at
 from glasshouse.report.pictures.axes import Axis, Frame, element, picture
 
 _BINS = 40
@@ -175,7 +175,7 @@ def reliability_picture(name: str, calibration: Reliability) -> Markup:
 _PRECISION_WIDTH, _PRECISION_HEIGHT, _FEWEST = 440.0, 270.0, 0.001
 
 
-def precision_picture(name: str, found: Accusations) -> Markup:
+def precision_picture(name: str, found: FlaggedRates) -> Markup:
     """The share of members among the flagged against their share among all, with its band; dots at stated priors.
 
     Args:
@@ -186,7 +186,7 @@ def precision_picture(name: str, found: Accusations) -> Markup:
         >>> from glasshouse.evaluation import Interval
         >>> from glasshouse.evaluation.precision import Precision
         >>> rates = (0.3, Interval(0.2, 0.4), 0.01, Interval(0.0, 0.05), 0.29, Interval(0.2, 0.4))
-        >>> drawn = precision_picture("base", Accusations(0.01, *rates, (Precision(0.5, 0.9, Interval(0.8, 1.0)),)))
+        >>> drawn = precision_picture("base", FlaggedRates(0.01, *rates, (Precision(0.5, 0.9, Interval(0.8, 1.0)),)))
         >>> drawn.count("<circle")
         1
     """
