@@ -12,7 +12,7 @@ TORCH := $(PIP) --only-binary :all: -c constraints.txt torch==2.13.0
 # the build backend is in the lock too: without isolation pip downloads nothing for the build
 HERE := $(PIP) --no-deps --no-build-isolation
 
-.PHONY: audit test types kernels-gat kernels-gcn-sage docs screenshots format benchmark sbom clean
+.PHONY: audit test quick types kernels-gat kernels-gcn-sage docs screenshots format benchmark sbom clean
 
 audit: $(VENV)/.installed
 	@$(BIN)/glasshouse audit --out $(OUT) --overwrite
@@ -24,6 +24,14 @@ test: $(VENV)/.installed-dev
 	$(MAKE) --jobs=3 types kernels-gat kernels-gcn-sage
 	OMP_NUM_THREADS=1 $(BIN)/pytest --numprocesses logical --maxprocesses 4 --dist loadfile --cov --cov-report=term
 
+# between two edits: lint, types, and the tests of what differs from the last commit
+quick: $(VENV)/.installed-dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	changed="$$($(BIN)/python -m tests.changed)"; test -z "$$changed" || OMP_NUM_THREADS=1 $(BIN)/pytest --quiet \
+		--numprocesses 2 --dist worksteal $$changed
+
 types: $(VENV)/.installed-dev
 	$(BIN)/mypy
 
@@ -33,10 +41,10 @@ kernels-gat kernels-gcn-sage: $(VENV)/.installed-dev
 
 screenshots: $(VENV)/.installed-dev
 	$(BIN)/glasshouse audit --out runs/screenshots --overwrite --quiet
-	$(BIN)/python -m docs.screenshots runs/screenshots/report.html
+	$(BIN)/python -m docs.scripts.screenshots runs/screenshots/report.html
 
 benchmark: $(VENV)/.installed-dev
-	$(BIN)/python benchmarks/scoring.py
+	$(BIN)/python benchmarks/records/scoring.py
 
 docs: $(VENV)/.installed-dev
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict -d site
@@ -44,7 +52,7 @@ docs: $(VENV)/.installed-dev
 
 # what a release is made of, for the release's page; CONTRIBUTING.md says how
 sbom: $(VENV)/.installed-dev
-	$(BIN)/python -m docs.sbom
+	$(BIN)/python -m docs.scripts.sbom
 
 format: $(VENV)/.installed-dev
 	$(BIN)/ruff check --fix .

@@ -106,7 +106,7 @@ def test_a_tprs_interval_is_the_one_written_out(pair: tuple[FloatArray, BoolArra
 def test_a_tprs_interval_holds_the_truth_although_the_threshold_is_read_from_the_sample(
     area: float, fpr: float
 ) -> None:
-    """benchmarks/intervals.py measures many more cases."""
+    """benchmarks/statistics/intervals.py measures many more cases."""
     random, shift = np.random.default_rng(0), np.sqrt(2) * norm.ppf(area)
     truth, members = norm.sf(norm.isf(fpr) - shift), np.arange(1000) < 500
     hits = 0

@@ -243,7 +243,7 @@ def members_and_scores(random: np.random.Generator, records: int, mu: float) -> 
 
 @pytest.mark.parametrize("mu", [0.0, 1.0])
 def test_bounds_are_below_the_truth_and_reach_what_is_promised(mu: float) -> None:
-    """Sixty targets of 1 000 records with Gaussian noise; benchmarks/epsilon.md has more of them."""
+    """Sixty targets of 1 000 records with Gaussian noise; benchmarks/statistics/epsilon.md has more of them."""
     random = np.random.default_rng(1)
     true = gaussian_epsilon(mu, 1e-5)
     known = np.mean([shares_right(*members_and_scores(random, 1000, mu)[::-1]) for _ in range(8)], axis=0)

@@ -94,7 +94,7 @@ def trainer():
 @pytest.fixture(scope="module")
 def ended(tmp_path_factory: pytest.TempPathFactory) -> list[tuple[str, dict[str, Any], list[str]]]:
     """Commands, how they ended, and what is wrong with it."""
-    place = Path(__file__).parents[2] / "benchmarks"
+    place = Path(__file__).parents[2] / "benchmarks" / "robustness"
     path = os.pathsep.join([str(place), os.environ.get("PYTHONPATH", "")])
     done = subprocess.run(  # noqa: S603
         [sys.executable, "-c", SCRIPT, str(tmp_path_factory.mktemp("bombs"))],

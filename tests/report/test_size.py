@@ -11,7 +11,7 @@ from glasshouse.report import Context, Surroundings, render_html, summarise
 
 
 def test_a_report_of_many_records_is_small_and_quick() -> None:
-    """A tenth of a million; benchmarks/million.py has all of them."""
+    """A tenth of a million; benchmarks/scale/million.py has all of them."""
     count = 100_000
     random = np.random.default_rng(0)
     members = random.random(count) < 0.5

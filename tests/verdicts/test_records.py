@@ -26,8 +26,8 @@ from glasshouse.data import random_subsets
 from glasshouse.evaluation import evaluate, roc
 from glasshouse.evaluation.best import pick_best
 from glasshouse.report import read_run, render_html
+from tests.benchmarks.scripts import benchmark
 from tests.strategies import PAPER
-from tests.test_benchmarks import benchmark
 
 ESTIMATORS = benchmark("estimators").estimators(20)
 WEAK = ("SVC", "calibrated", "logistic")  # they leak, but 700 records show it over all thresholds only

@@ -89,7 +89,7 @@ class Stacked(StackedParameters, Attack):
         jobs: number of fits that run in parallel; by default -1, one per core. Scores do not depend on it.
 
     Memory: three to four times the evidence for 100 000 records and 8 shadow models on two cores; each further fit that
-    runs at the same time takes about 12 MB more (`benchmarks/stacked_records.md`).
+    runs at the same time takes about 12 MB more (`benchmarks/records/stacked_records.md`).
 
     Example:
         >>> rng = np.random.default_rng(0)

@@ -63,7 +63,7 @@ def tpr_intervals(
     the true-positive rate is between Beta(M, n₁ − M + 1) and Beta(M + 1, n₁ − M), as in a Clopper-Pearson interval.
     The ends are quantiles of the mixture of these distributions over J, half of each. So an interval is wide where few
     false positives are allowed; its lower end is 0 if there may be no non-member above the threshold. Coverage is
-    measured in ``benchmarks/intervals.md``.
+    measured in ``benchmarks/statistics/intervals.md``.
 
     Args:
         curve: the ROC of a sample.
@@ -83,7 +83,8 @@ def tpr_estimates(curve: ROC, fprs: Sequence[float] | FloatArray) -> list[float]
     The rate of a sample at the lowest threshold that flags at most k of n non-members is too high: all members above
     non-member k + 1 count, and a share of (k + 1) / (n + 1) of all non-members is above that on average, not k / n.
     With one allowed false positive and a weak leak it is too high by half. The estimate is the median of the
-    distribution whose other quantiles are the ends of `tpr_intervals`; ``benchmarks/intervals_bias.md`` has its bias.
+    distribution whose other quantiles are the ends of `tpr_intervals`; ``benchmarks/statistics/intervals_bias.md`` has
+    its bias.
     """
     (found,) = _tpr_quantiles(curve, fprs, [0.5], _NODES, _HALVINGS)
     return [float(rate) for rate in found]

@@ -29,7 +29,7 @@ from glasshouse.evaluation.thresholds import rate_with_ties
 Figure = tuple[str, str]  # an attack, and "auc" or "tpr@0.01"
 
 LEVEL = 0.05  # of false alarms among audits of models that leak nothing
-FIRST_SHARE = 0.9  # of LEVEL, for the figure that simulated targets rank first (benchmarks/leak_power.md)
+FIRST_SHARE = 0.9  # of LEVEL, for the figure that simulated targets rank first (benchmarks/statistics/leak_power.md)
 _WORK = 40_000_000  # records times permutations
 _FEWEST, _MOST = 199, 1999  # permutations
 _BLOCK = 4_000_000  # labels held at once

@@ -92,7 +92,7 @@ def _difference_interval(first: float, one: Interval, second: float, other: Inte
     """The interval of a difference from those of its parts (Newcombe 1998, method 10, here with exact intervals).
 
     Both parts are seldom at their ends at once, so the distances add as squares: the rectangle of two 97.5 % intervals
-    covers 99.9 % and more (benchmarks/next_questions.md).
+    covers 99.9 % and more (benchmarks/statistics/next_questions.md).
     """
     difference = first - second
     low = difference - math.hypot(first - one.low, other.high - second)

@@ -1,6 +1,6 @@
 """What eight shadow models would find, estimated from an audit with one or none: an estimate, never a verdict.
 
-The relation is a table of numbers that benchmarks/cheap.py learned and tested.
+The relation is a table of numbers that benchmarks/records/cheap.py learned and tested.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ LEVEL = 0.9  # of the prediction intervals
 
 
 class Fresh(NamedTuple):
-    """How often the intervals held on tables that came after everything was settled (benchmarks/cheap_fresh.md)."""
+    """How often the intervals held on tables that came after everything was settled (`cheap_fresh.md`)."""
 
     auc: float
     tpr: float
@@ -38,7 +38,7 @@ class Relation:
     constant: float  # of the line
     slopes: tuple[float, ...]  # one for each signal
     chance: float  # the figure of a target that leaks nothing; the farther above it, the less sure is the line
-    below: float  # how far the interval reaches below the line, in units of `spread` (`benchmarks/cheap_learning.py`)
+    below: float  # how far the interval reaches below the line, in units of `spread` (`cheap_learning.py`)
     above: float  # how far above it
     held: float  # how often an interval of that kind held the figure, on sources that were left out
 
@@ -59,7 +59,8 @@ class Table:
     sources: int  # of how many sources of data
 
 
-# learned from the problems of benchmarks/cheap_problems.py; `python benchmarks/cheap.py --learn` prints these lines
+# learned from the problems of benchmarks/records/cheap_problems.py; `python benchmarks/records/cheap.py --learn`
+# prints these lines
 TABLES: Mapping[int, Table] = {
     0: Table(
         auc=Relation(
@@ -101,7 +102,7 @@ TABLES: Mapping[int, Table] = {
 FEW_MODELS = 2  # with fewer shadow models an audit is a quick look
 _FEWEST = 100  # members and non-members: with fewer, 1 % of them is less than one record
 _FPR = 0.01
-_UNSEEN = (  # benchmarks/quick_look_misses.md
+_UNSEEN = (  # benchmarks/records/quick_look_misses.md
     "It cannot see what the target's losses alone do not show: where records differ much in difficulty, members and "
     "non-members look alike, although shadow models tell them apart. There it is too low, so a low upper end does not "
     "show that the model is safe.",

@@ -91,7 +91,7 @@ _FOLDS = 5
 _PERMUTATIONS = 199
 # Folds learn from each other: the product of two records' labels counts twice, once with either as the one to predict,
 # which doubles the variance where there is little to find. 95 % therefore takes an interval √2 times as wide as
-# DeLong's, which belongs to scores that were fixed before; benchmarks/blind.md shows how often it covers.
+# DeLong's, which belongs to scores that were fixed before; benchmarks/statistics/blind.md shows how often it covers.
 _WIDER = float(2 * norm.cdf(np.sqrt(2) * norm.ppf(0.975)) - 1)
 
 

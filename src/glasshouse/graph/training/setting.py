@@ -22,7 +22,7 @@ from glasshouse.graph.models.profile import AnyModel, ask_model, evaluation_mode
 Setting = Literal["inductive", "transductive"]
 
 _CLEARLY = 0.7  # of the loss on the members' own graph; inductive ones are below it only after very short training
-_LOWER = 0.8  # of the lowest ratio of models that are known to be inductive (benchmarks/settings.md)
+_LOWER = 0.8  # of the lowest ratio of models that are known to be inductive (benchmarks/graphs/settings.md)
 _FEW = 1e-3  # losses as small as this do not show which graph a model knows, and count as this
 
 

@@ -1,0 +1,95 @@
+"""Small versions of the benchmarks, so that they keep running and their limits keep holding."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.benchmarks.scripts import benchmark
+
+
+def test_rmia_costs_a_sort_and_not_all_pairs() -> None:
+    """At a tenth of the size; the evidence is 5 MiB there, and so are a few arrays of one number a record."""
+    found = benchmark("scoring").measure(10_000, 64)
+    assert found["rmia_ratio"] < 10
+    assert found["rmia_other_population_ratio"] < 10
+    assert found["rmia_memory_multiple"] < 3
+    assert found["regressed_ratio"] < 3 * benchmark("scoring").LIMIT  # wide: a busy machine took twice as long
+
+
+def test_cora_agrees_with_the_papers_table(real_data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two of the ten targets: AUC and TPR at 1 % FPR within two printed standard deviations, seeds fixed."""
+    monkeypatch.setenv("GLASSHOUSE_DATA", str(real_data))
+    cora = benchmark("cora")
+    attacks = ("BASE", "RMIA", "LiRA", "G-BASE (MI)", "G-BASE (MIA)", "G-BASE (Gibbs)")
+    found = cora.measure(2, attacks=attacks, together=True)
+    for name in attacks:
+        means = np.mean(found[name], axis=0)
+        for ours, (paper, deviation) in zip(means[:2], cora.PAPER[name][:2], strict=True):
+            assert abs(ours - paper) < 2 * deviation, f"{name}: {ours:.2f}, paper {paper} ± {deviation}"
+
+
+def test_models_trained_together_cost_a_fraction(real_data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Processor time, on one core: a second one and longer runs bring the rest of what `together.md` shows."""
+    monkeypatch.setenv("GLASSHOUSE_DATA", str(real_data))
+    together = benchmark("together")
+    graph = together.load_graph("cora")
+    short = replace(together.CORA, epochs=40, device="cpu"), replace(together.PERCEPTRON, epochs=5, device="cpu")
+    assert together.compare(short[0], graph, models=4, threads=1, repeats=1)["work_ratio"] > 3
+    for make in (together.Plain, together.Residual):
+        user = together.users(make, graph, epochs=20, device="cpu")
+        assert together.compare(user, graph, models=4, threads=1, repeats=1)["work_ratio"] > 2
+    assert together.compare(short[1], together.digits(), models=32, threads=1, repeats=1)["work_ratio"] > 1.5
+
+
+def test_intervals_hold_the_truth() -> None:
+    """A small part of benchmarks/statistics/intervals.md: Gaussian scores and votes, 250 runs each."""
+    intervals = benchmark("intervals")
+    for truth in (intervals.gaussian(0.8), intervals.votes(0.8)):
+        found = intervals.coverage(truth, records=2000, share=0.5, runs=250)
+        for figure, (hit, _, allowed) in found.items():
+            assert hit >= 0.92, figure
+            assert hit <= 0.999 or not allowed >= 10, figure
+
+
+def test_settings_tells_targets_of_the_two_settings_apart() -> None:
+    from glasshouse.graph import citation_graph
+
+    settings, data = benchmark("settings"), citation_graph(nodes=300, classes=3, words=200)
+    row = settings.measure(data, "small", "gcn", "50 epochs, dropout 0.5", models=4, seeds=1)
+    assert (row.noticed, row.alarms) == (4, 0)
+    assert row.transductive.max() < 0.7 < row.inductive.min()
+    assert "4 noticed and 0 false alarms beside ours" in settings.table([row])
+
+
+def test_the_shown_tpr_is_median_unbiased() -> None:
+    """A small part of benchmarks/statistics/intervals_bias.md: one and two allowed false positives, a weak leak."""
+    intervals = benchmark("intervals")
+    for count in (100, 200):
+        own, shown, low, held = intervals.bias(intervals.gaussian(0.52), non_members=count, runs=300)
+        assert own > 0.2
+        assert abs(shown) < 0.25
+        assert 0.4 < low < 0.6
+        assert held >= 0.95
+
+
+def test_a_shown_leak_is_shown_by_the_verdict_attack_in_every_made_up_audit() -> None:
+    """A small part of benchmarks/statistics/leak_power.md: few records that are exposed strongly, two attacks."""
+    power = benchmark("leak_power")
+    found = power.measure("few", runs=12, records=1000, attacks=("base", "lira"))
+    assert found["unshown"][True] == 0
+    assert found["most for the first figure"][True] >= found["all figures alike"][True]
+
+
+def test_the_quick_look_is_too_low_where_difficulties_hide_a_leak_and_never_below_chance() -> None:
+    """A small part of benchmarks/records/quick_look_misses.md."""
+    look = benchmark("quick_look_misses")
+    cases = {case.name: case for case in look.CASES}
+    hidden = look.measure(cases["a strong leak, difficulties differ very much"], runs=10, records=1000)
+    assert hidden["0 AUC"]["too low"] >= 8
+    assert hidden["1 AUC"]["held"] >= 9
+    none = look.measure(cases["no leak, hard records"], runs=20, records=1000)
+    assert none["0 below chance"]["True"] == none["1 below chance"]["True"] == 0
