@@ -17,8 +17,8 @@ def test_an_audit_file_can_ask_for_labels_alone_and_name_its_author(tmp_path: Pa
     assert result.context.author == "A. Ndiaye"
     assert result.context.settings["answers"] == "labels alone"
     tried = tried_of(result.summary())
-    assert "only the model's decision" in tried.attacker
-    assert "how sure the model is" in tried.not_tried[0]
+    assert "only the predicted class" in tried.attacker
+    assert "the model's confidence" in tried.not_tried[0]
 
 
 def test_labels_alone_are_refused_for_a_graph() -> None:

@@ -39,6 +39,6 @@ def test_its_cells_run_in_order_and_write_the_report(
             exec(compile("".join(cell["source"]), f"cell {cell['id']}", "exec"), names)  # noqa: S102 (our own)
     said = capsys.readouterr().out
     assert "A leak is shown" in said
-    assert "FAIL  AUC of the headline attack at most 0.6" in said
+    assert "FAIL  AUC of the verdict attack at most 0.6" in said
     assert "patient-" in said
     assert (tmp_path / "runs" / "notebook" / "report.html").is_file()

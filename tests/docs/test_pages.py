@@ -34,7 +34,7 @@ def test_the_manual_builds_without_a_warning(tmp_path: Path) -> None:
 def test_every_figure_of_a_table_is_in_the_benchmark_that_the_page_names(page: str) -> None:
     """Tables with decimals say below them, or in their last column, which file of benchmarks/ they are from."""
     tables = re.findall(
-        r"((?:^\|.*\n)+)\n?(\*From `(benchmarks/[\w.-]+)`)?", (ROOT / "docs" / page).read_text(), re.MULTILINE
+        r"((?:^\|.*\n)+)\n?(\*From `(benchmarks/[\w./-]+)`)?", (ROOT / "docs" / page).read_text(), re.MULTILINE
     )
     checked = 0
     for rows, _, below in tables:
@@ -42,7 +42,7 @@ def test_every_figure_of_a_table_is_in_the_benchmark_that_the_page_names(page: s
             cells = re.sub(r"\b\d+(?:\.\d+)? % FPR|0\.1 %", "", row)
             figures = re.findall(r"(?<![\w.])\d+\.\d+(?![\w.])", cells)
             if figures:
-                source = re.search(r"benchmarks/[\w.-]+", row)
+                source = re.search(r"benchmarks/[\w./-]+", row)
                 file = source[0] if source else below
                 assert file, f"{page}: which benchmark is this row from? {row}"
                 known = (ROOT / file).read_text()

@@ -106,7 +106,7 @@ def test_the_wheel_runs_the_embedded_default_and_says_what_to_do_next(installed:
     assert "synthetic" in said
     for name in ("base", "lira", "rmia", "classifier", "g-classifier", "g-base-mia", "g-stacked"):
         assert name in said
-    assert "Next, audit a real one" in said
+    assert "Next, audit your own model" in said
     metrics = json.loads((installed / "run" / "metrics.json").read_text())
     assert metrics["attacks"]["base"]["auc"] > 0.7
     assert metrics["attacks"]["base"]["rates"][0]["tpr"] > 0.08

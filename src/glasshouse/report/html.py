@@ -274,11 +274,11 @@ def render_comparison(comparison: Comparison, *, title: str = "Comparison of aud
     """Runs side by side as one HTML page.
 
     Example:
-        >>> from glasshouse import Evidence, audit_evidence
+        >>> from glasshouse import Evaluation, Evidence, audit_evidence
         >>> from glasshouse.report import compare
         >>> losses = {"target_loss": [0.1, 2.0, 0.2, 1.5], "shadow_loss": [[0.1, 1.0, 0.3, 2.0], [1.2, 0.2, 1.5, 0.1]]}
         >>> evidence = Evidence(**losses, shadow_members=[[1, 0, 1, 0], [0, 1, 0, 1]])
-        >>> run = audit_evidence(evidence, attacks=["loss"], members=[1, 0, 1, 0], fprs=[0.5])
+        >>> run = audit_evidence(evidence, attacks=["loss"], members=[1, 0, 1, 0], evaluation=Evaluation(fprs=[0.5]))
         >>> "TPR at 50 % FPR" in render_comparison(compare({"plain": run, "defended": run}))
         True
     """

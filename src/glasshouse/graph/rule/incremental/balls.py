@@ -79,12 +79,10 @@ class Rings:
     around: Paths | None
 
     def step(self, inner: int, outer: int) -> Step:
-        """From one ball to the next, or from the outermost one to itself."""
-        paths = self.outward[inner] if outer == inner + 1 else self.around
-        if paths is None or outer not in (inner, inner + 1):
-            raise LookupError(f"no paths were drawn from ball {inner} to ball {outer}")
+        """From one ball to a later one, or from the outermost one to itself."""
+        paths = {inner: self.around, inner + 1: self.outward[inner] if inner < len(self.outward) else None}.get(outer)
         source, ball = self.balls[inner], self.balls[outer]
-        return Step(targets=self.targets, removes=self.removes, source=source, ball=ball, paths=paths)
+        return Step(targets=self.targets, removes=self.removes, source=source, ball=ball, drawn=paths)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -96,14 +94,14 @@ class Step:
         removes: True where toggling removes the target, bool [targets].
         source: the inner ball, which sends.
         ball: the outer ball, which receives.
-        paths: from the inner ball to the outer one.
+        drawn: paths from the inner ball to the outer one; None for a layer of several steps, which follows none.
     """
 
     targets: Tensor
     removes: Tensor
     source: Ball
     ball: Ball
-    paths: Paths
+    drawn: Paths | None
 
     @classmethod
     def to_all(cls, graph: MaskedGraph) -> Step:
@@ -112,7 +110,14 @@ class Step:
         nothing = target_ball(graph, none)
         paths = Paths(source=none, start=every.new_zeros(len(every) + 1), weight=graph.degree[:0], inside=none)
         ball = replace(target_ball(graph, every), target=torch.zeros_like(every))
-        return cls(targets=none, removes=graph.members[:0], source=nothing, ball=ball, paths=paths)
+        return cls(targets=none, removes=graph.members[:0], source=nothing, ball=ball, drawn=paths)
+
+    @property
+    def paths(self) -> Paths:
+        """The paths, of a layer of one step."""
+        if self.drawn is None:
+            raise LookupError("no paths were drawn from this ball to that one")
+        return self.drawn
 
     @cached_property
     def kind(self) -> Tensor:
