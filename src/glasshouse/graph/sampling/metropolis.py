@@ -245,10 +245,10 @@ def metropolis_masks(
     steps = chains * (burn_in + each * thinning)
     # Evaluation mode is set here, once: a thread that ends it would switch dropout on for the others.
     with evaluation_mode(start.models), open_bar(total=steps, label="Metropolis-Hastings chains", unit="steps") as done:
-        if walk_in_step(start.models, data):
+        if walk_in_step(start.models, start.data):
             taken, shares = run_chains(ChainsInStep(start), schedule, start.sources, kept, done)
         else:
-            new_chain, side_by_side = chain_maker(start.models, data, start.usable, threads=cores)
+            new_chain, side_by_side = chain_maker(start.models, start.data, start.usable, threads=cores)
 
             def run(chain: Chain, number: int) -> None:
                 chain.begin(start.masks[number])
