@@ -28,22 +28,12 @@ _MORE = 5  # nodes without edges that are added, to see whether answers depend o
 
 @dataclass(frozen=True, kw_only=True)
 class Reach:
-    """What a node's answer depends on.
+    """What a node's answer depends on."""
 
-    Args:
-        hops: how many steps along the edges a change can travel: L of the paper.
-        everywhere: whether a change also arrives without a path, as through GraphNorm or a virtual node.
-        senders: whether it depends on who sends to the outermost senders, as GCN's does on their number.
-        leaving: whether it depends on edges that lead away from the node or its senders, as through out-degrees.
-
-    Example:
-        >>> Reach(hops=2).everywhere
-        False
-    """
-
-    hops: int = 0
-    everywhere: bool = False
-    senders: bool = False
+    hops: int = 0  # how many steps along the edges a change can travel: L of the paper
+    everywhere: bool = False  # whether a change also arrives without a path, as through GraphNorm or a virtual node
+    senders: bool = False  # whether it depends on who sends to the outermost senders, as GCN's does on their number
+    # whether it depends on edges that lead away from the node or its senders, as through out-degrees
     leaving: bool = False
 
 
@@ -115,12 +105,6 @@ def reach_on_path(ask: Ask, x: Tensor, *, both_ways: bool, expected: int, seed: 
         both_ways: whether the edges of the graph go both ways.
         expected: a first guess of the reach, which decides how long the path is.
         seed: of the rows.
-
-    Example:
-        >>> from torch_geometric.nn import SGConv
-        >>> layer = SGConv(3, 2, K=4)
-        >>> reach_on_path(lambda x, edges: layer(x, edges).detach(), torch.randn(9, 3), both_ways=True, expected=1)
-        Reach(hops=4, everywhere=False, senders=False, leaving=False)
     """
     source = torch.Generator().manual_seed(seed)
     length = 2 * expected + 10
@@ -155,12 +139,6 @@ def reach_on_graph(
         hops: the reach found so far.
         base: [n, classes] the model's answers on this graph, if they are already known.
         seed: of the choice of nodes.
-
-    Example:
-        >>> from torch_geometric.nn import SGConv
-        >>> layer, edges = SGConv(3, 2, K=2), torch.tensor([[0, 1, 2], [1, 2, 3]])
-        >>> reach_on_graph(lambda x, edges: layer(x, edges).detach(), torch.randn(5, 3), edges, hops=1)
-        Reach(hops=2, everywhere=False, senders=False, leaving=False)
     """
     source = torch.Generator().manual_seed(seed)
     base = ask(x, edge_index) if base is None else base
@@ -233,10 +211,6 @@ def rounding(ask: Ask, x: Tensor, edge_index: Tensor, base: Tensor) -> float:
         x: [n, features].
         edge_index: [2, edges].
         base: [n, classes] its answer to this query.
-
-    Example:
-        >>> rounding(lambda x, edges: x, torch.eye(2), torch.empty(2, 0), torch.eye(2)) < 1e-5
-        True
     """
     largest = float(base.abs().max()) if base.numel() else 0.0
     noise = float((ask(x, edge_index) - base).abs().max()) if base.numel() else 0.0
@@ -302,14 +276,6 @@ def dependence_of(ask: Ask, rows: Tensor, *, seed: int = 0) -> Reach:
         ask: the layer or the model.
         rows: [n, features] to make the features of; noise is added to numbers that are not whole.
         seed: of the choice of rows.
-
-    Example:
-        >>> from torch_geometric.nn import ChebConv, GCNConv
-        >>> gcn, cheb = GCNConv(3, 2), ChebConv(3, 2, K=2)
-        >>> dependence_of(lambda x, edges: gcn(x, edges).detach(), torch.randn(9, 3))
-        Reach(hops=0, everywhere=False, senders=True, leaving=False)
-        >>> dependence_of(lambda x, edges: cheb(x, edges).detach(), torch.randn(9, 3)).leaving
-        True
     """
     source = torch.Generator().manual_seed(seed)
     found = dict.fromkeys((_SENDERS, _LEAVING, _APART), False)

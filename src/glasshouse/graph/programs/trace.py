@@ -404,12 +404,7 @@ def _signature(steps: Sequence[Step], output: str, root: nn.Module) -> tuple[obj
 
 
 def same_settings(models: Sequence[nn.Module]) -> bool:
-    """Whether models have the same parts with the same settings.
-
-    Example:
-        >>> same_settings([nn.Dropout(0.5), nn.Dropout(0.5)]), same_settings([nn.Dropout(0.5), nn.Dropout(0.6)])
-        (True, False)
-    """
+    """Whether models have the same parts with the same settings."""
     return len({settings_of(model) for model in models}) <= 1
 
 

@@ -362,14 +362,6 @@ def chain_maker(
     The target is the first model; ``usable`` is [n, shadow models] or has no rows. Threads share the stacked weights.
     If a group has no kernels, there is only one thread: a user's own model may not work when two threads call it at
     once.
-
-    Example:
-        >>> from glasshouse.graph.models.networks import build_gnn
-        >>> pair = Data(x=torch.eye(2), edge_index=torch.tensor([[0, 1], [1, 0]]), y=torch.tensor([0, 1]))
-        >>> models = [build_gnn(name, features=2, hidden=4, classes=2) for name in ("gcn", "gat", "gat")]
-        >>> make, side_by_side = chain_maker(profile_models(models, pair), pair, NO_ROWS, threads=1)
-        >>> [places.tolist() for places, _ in make().groups], side_by_side
-        ([[0], [1, 2]], True)
     """
     whole = supports(models, data)  # also modules that are written differently
     makers: list[tuple[IntArray, partial[CompiledGroup] | partial[ForwardGroup]]] = []

@@ -44,10 +44,6 @@ def draw_block(source: np.random.Generator, candidates: IntArray, *, share: floa
     """Draw proposals that flip each candidate with probability ``share``, and at least one of them.
 
     Their size is random on purpose: a fixed even size could never reach a mask with one more member.
-
-    Example:
-        >>> [len(nodes) for nodes in draw_block(np.random.default_rng(0), np.arange(10), share=0.2, steps=3).flips]
-        [2, 1, 1]
     """
     least = min(1, len(candidates))
     sizes = np.maximum(source.binomial(len(candidates), share, steps), least)

@@ -26,19 +26,12 @@ _ROUNDING_OF_ALL = 1e-5  # of the largest gradient of a model: one that is 0 in 
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """How the models of a trainer are trained together.
+    """How the models of a trainer are trained together."""
 
-    Args:
-        program: what each of them does.
-        apart: names of steps that are done for one model after another.
-        read: from answers to logits.
-        widths: how many numbers per node each step makes, by its name.
-    """
-
-    program: Program
-    apart: frozenset[str]
-    read: Callable[[Any], Tensor]
-    widths: Mapping[str, int]
+    program: Program  # what each of them does
+    apart: frozenset[str]  # names of steps that are done for one model after another
+    read: Callable[[Any], Tensor]  # from answers to logits
+    widths: Mapping[str, int]  # how many numbers per node each step makes, by its name
 
 
 def planned(models: Sequence[nn.Module], graphs: Sequence[InducedGraph], *, classes: int) -> Plan:

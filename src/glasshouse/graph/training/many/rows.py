@@ -74,14 +74,6 @@ def batch_norm(hidden: Tensor, norm: nn.BatchNorm1d, weights: Weights, graph: Ba
         norm: its options; its own weights are not used.
         weights: ``weight`` and ``bias`` [K, c] if it has them; its running statistics, which are brought up to date.
         graph: whose nodes count.
-
-    Example:
-        >>> from glasshouse.graph.data.subgraph import InducedGraph
-        >>> one = InducedGraph(torch.eye(2), torch.empty(2, 0).long(), torch.tensor([0, 1]))
-        >>> hidden = torch.cat([torch.tensor([[[1.0], [3.0]]]), torch.zeros(1, 62, 1)], dim=1)
-        >>> norm = nn.BatchNorm1d(1, affine=False, track_running_stats=False)
-        >>> batch_norm(hidden, norm, {}, BatchedGraph.of([one]))[0, :2].round().tolist()
-        [[-1.0], [1.0]]
     """
     mean, variance = weights.get("running_mean"), weights.get("running_var")
     size = (len(hidden), hidden.shape[2])
