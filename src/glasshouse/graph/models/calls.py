@@ -164,10 +164,6 @@ def declines(model: Any, name: str) -> bool:
     `GraphSAGE` has both parameters and raises if they are given; attention layers without ``edge_dim`` have no weights
     for features of edges.
 
-    Args:
-        model: any model.
-        name: ``"edge_weight"`` or ``"edge_attr"``.
-
     Example:
         >>> from torch_geometric.nn import GraphSAGE
         >>> declines(GraphSAGE(4, 8, 2), "edge_weight")

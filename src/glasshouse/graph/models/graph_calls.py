@@ -125,10 +125,7 @@ def bind_graph_call(model: Any, batch: Batch) -> GraphCall:
 def check_apart(ask: Callable[[Batch], Any], together: Any, few: Batch) -> None:
     """Refuse a model whose answer about a graph depends on the other graphs of the batch, or on chance.
 
-    Args:
-        ask: asks the model, in evaluation mode, about a batch.
-        together: its answer about a larger batch that begins with the same graphs.
-        few: the first graphs of that batch.
+    Its answer about a larger batch is ``together``; that batch begins with the few graphs.
     """
     alone, again = (torch.as_tensor(unwrapped(ask(few))).detach() for _ in range(2))
     beside = torch.as_tensor(unwrapped(together)).detach()[: few.num_graphs]

@@ -46,12 +46,7 @@ BothWays = Callable[[], bool]  # whether the edges of a graph all go both ways; 
 
 @dataclass(frozen=True, kw_only=True)
 class ModelProfile:
-    """How a model wants to be asked, and what its answers are.
-
-    Example:
-        >>> ModelProfile().hops  # of a callable that states nothing and was not measured
-        2
-    """
+    """How a model wants to be asked, and what its answers are."""
 
     hops: int = UNKNOWN_HOPS  # L, how many steps along the edges a change can travel to an answer
     # whether an answer depends on the whole graph; the model is then asked on whole graphs only
@@ -113,17 +108,10 @@ def _notes(profile: ModelProfile, stated: int | None) -> tuple[str, ...]:
 def measured_reach(
     ask: Callable[[Data], Tensor], data: Data, *, both_ways: bool, expected: int, on_graph: bool
 ) -> Reach:
-    """The reach of a model on made-up graphs of the graph's own rows, and on the graph itself.
+    """The reach of a model on made-up graphs of the graph's own rows; with ``on_graph``, on the graph itself too.
 
     If its answers depend on edges that lead away from a node or its senders, as through out-degrees, and not all edges
-    go both ways, it counts as a model that looks at the whole graph.
-
-    Args:
-        ask: the model, from a graph to logits [n, classes].
-        data: the graph.
-        both_ways: whether its edges go both ways.
-        expected: a first guess of the reach.
-        on_graph: whether to ask about the graph itself too.
+    go both ways, it counts as a model that looks at the whole graph. A first guess of the reach is ``expected``.
     """
     values = edge_values(data)
 
@@ -214,7 +202,7 @@ def profile_models(
 
     Args:
         models: the target and its shadow models.
-        data: the graph: ``x`` [n, features], ``edge_index`` [2, edges], and values of edges if it has any.
+        data: the graph, with values of edges if it has any.
         parts: whether models will be asked about parts of the graph; if not, their reach does not matter.
         labels: [n] which show how many classes there are; ``data.y`` by default, if there is one.
 
@@ -296,10 +284,7 @@ def refuse_caches(models: Sequence[Model]) -> None:
 def ask_model(model: AnyModel, data: Data) -> Tensor:
     """Logits [n, classes] of any model about all nodes of a graph; one without a profile is called by its signature.
 
-    Args:
-        model: to ask.
-        data: ``x`` [n, features], ``edge_index`` [2, edges], and the values of these edges if they have any. A model
-            is not given anything else, such as labels.
+    It is given features, edges and the values of the edges, and nothing else, such as labels.
     """
     if isinstance(model, Profiled):
         return model.logits(data)

@@ -47,11 +47,6 @@ def sample_graph(data: Data, *, seed: int = 0) -> Data:
 def checked_program(program: Program, root: Asked, data: Data) -> Program:
     """A program with the reach of its layers, after it was tried on a part of the graph; `NoProgram` says what failed.
 
-    Args:
-        program: of a module in evaluation mode.
-        root: the module that it was traced from.
-        data: the graph, on the model's device.
-
     Example:
         >>> from torch_geometric.nn import GCN, GraphNorm
         >>> from glasshouse.graph.programs.trace import traced

@@ -98,13 +98,7 @@ def reach_on_path(ask: Ask, x: Tensor, *, both_ways: bool, expected: int, seed: 
     One node's features are replaced, then one edge is removed. There are also nodes that no edge connects to the path:
     if their answers change, or if any answer changes when more such nodes are added (as with GraphSizeNorm, which
     divides by the number of nodes), the model looks at the whole graph.
-
-    Args:
-        ask: the model.
-        x: [n, features] rows for the nodes of the path.
-        both_ways: whether the edges of the graph go both ways.
-        expected: a first guess of the reach, which decides how long the path is.
-        seed: of the rows.
+    How long the path is depends on ``expected``, a first guess of the reach.
     """
     source = torch.Generator().manual_seed(seed)
     length = 2 * expected + 10
@@ -131,14 +125,7 @@ def reach_on_graph(
     """The reach on the graph itself, where a few nodes get other features and an edge is removed.
 
     It confirms ``hops`` or finds more: a model that treats this graph in a special way shows it only here.
-
-    Args:
-        ask: the model.
-        x: [n, features].
-        edge_index: [2, edges].
-        hops: the reach found so far.
-        base: [n, classes] the model's answers on this graph, if they are already known.
-        seed: of the choice of nodes.
+    The model's answers [n, classes] on this graph are ``base``, if they are already known.
     """
     source = torch.Generator().manual_seed(seed)
     base = ask(x, edge_index) if base is None else base
@@ -204,14 +191,7 @@ class _Path:
 
 
 def rounding(ask: Ask, x: Tensor, edge_index: Tensor, base: Tensor) -> float:
-    """The largest change that is rounding; a model that answers the same query in two ways is refused.
-
-    Args:
-        ask: the model.
-        x: [n, features].
-        edge_index: [2, edges].
-        base: [n, classes] its answer to this query.
-    """
+    """The largest change that is rounding; a model that answers the same query in two ways is refused."""
     largest = float(base.abs().max()) if base.numel() else 0.0
     noise = float((ask(x, edge_index) - base).abs().max()) if base.numel() else 0.0
     if noise > tolerance("steady") * largest:
@@ -272,10 +252,7 @@ _APART = ((7, 8), (7, 9), (7, 10), (7, 11), (8, 7), (9, 7), (10, 7), (11, 7))  #
 def dependence_of(ask: Ask, rows: Tensor, *, seed: int = 0) -> Reach:
     """What the answers of a layer or a model depend on beside its hops, on graphs of 15 nodes.
 
-    Args:
-        ask: the layer or the model.
-        rows: [n, features] to make the features of; noise is added to numbers that are not whole.
-        seed: of the choice of rows.
+    Their features are made of these rows [n, features]; noise is added to numbers that are not whole.
     """
     source = torch.Generator().manual_seed(seed)
     found = dict.fromkeys((_SENDERS, _LEAVING, _APART), False)

@@ -255,10 +255,7 @@ def traced(model: nn.Module, *, takes_data: bool = False, keywords: Mapping[str,
     Nothing is checked here: that rows are rows and how far layers see is measured by
     `glasshouse.graph.programs.check.checked`.
 
-    Args:
-        model: any module, or an `Asked` one.
-        takes_data: whether it is called with one `Data`.
-        keywords: see `Asked`.
+    The module may be an `Asked` one; ``takes_data`` and ``keywords`` are those of `Asked`.
 
     Example:
         >>> from torch_geometric.nn import GCN

@@ -43,11 +43,6 @@ def fit_ratios(models: Sequence[AnyModel], data: Data, members: BoolArray) -> Fl
 
     A model fits best the graph that it was trained on: after inductive training the ratio is above 1, unless training
     was short, and after transductive training below.
-
-    Args:
-        models: K models.
-        data: the graph.
-        members: [K, n] which nodes trained which model.
     """
     ratios = []
     everybody = np.ones(members.shape[1], dtype=np.bool_)

@@ -77,13 +77,7 @@ def planned(models: Sequence[nn.Module], graphs: Sequence[InducedGraph], *, clas
 
 
 def mean_losses(answers: Tensor, read: Callable[[Any], Tensor], graph: BatchedGraph) -> Tensor:
-    """The sum of the models' mean losses: no model's gradient depends on another's.
-
-    Args:
-        answers: [K, m, classes].
-        read: from answers to logits.
-        graph: with the labels.
-    """
+    """The sum of the models' mean losses, from answers [K, m, classes]: no model's gradient depends on another's."""
     logits = read(answers.flatten(0, 1)[graph.labelled])
     # classes before nodes, [1, C, L]: four times faster on a CPU, which then takes many nodes at once
     losses = nn.functional.cross_entropy(logits.t()[None], graph.y[None], reduction="none")

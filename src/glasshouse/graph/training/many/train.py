@@ -52,13 +52,7 @@ class _Trainer(Protocol):
 
 
 def batching_obstacle(trainer: _Trainer, data: Data, members: BoolArray) -> str | None:
-    """Why models of this trainer must be trained one at a time, in words, or None; it tries one step.
-
-    Args:
-        trainer: such as `GNNTrainer`.
-        data: the graph.
-        members: [K, n], as for training.
-    """
+    """Why models of this trainer must be trained one at a time, in words, or None; it tries one step."""
     with torch.random.fork_rng():
         found = _plan(trainer, data, members, [_untrained(trainer, data, seed) for seed in range(len(members))])
     return found if isinstance(found, str) else None
