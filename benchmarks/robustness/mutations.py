@@ -190,8 +190,8 @@ MUTATIONS = (
     Mutation("groups: rates of all records", "evaluation/groups.py", "called[at][who].sum()", "called[at].sum()",
              f"{_EVALUATION}/test_groups.py"),
     Mutation("power: the spread of the rank test", "evaluation/leakage.py",
-             "spread = math.sqrt((members + non_members + 1) / (12",
-             "spread = math.sqrt((members + non_members + 1) / (6", f"{_EVALUATION}/test_power.py"),
+             "return math.sqrt((members + non_members + 1) / (12",
+             "return math.sqrt((members + non_members + 1) / (6", f"{_EVALUATION}/test_power.py"),
     # graphs
     Mutation("rule: neighbours of one hop only", "graph/rule/reference.py", "hops=profile.hops, size", "hops=1, size",
              "tests/graph/rule/test_reference.py"),

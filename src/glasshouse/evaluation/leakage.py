@@ -133,7 +133,7 @@ def expected_log_p(
     """
     allowed = [allowed_wrong(fpr, non_members) for fpr in fprs]
     tables = [_log_found(wrong, members, non_members) for wrong in allowed]
-    spread = np.sqrt((members + non_members + 1) / (12 * members * non_members))
+    spread = _auc_spread(members, non_members)
     found: dict[Figure, float] = {}
     for name, (area, *rates) in expected.items():
         found[name, "auc"] = float(norm.logsf((area - 0.5) / spread))
@@ -419,12 +419,13 @@ def audit_power(
 
 
 def smallest_auc(members: int, non_members: int, *, figures: float = 1) -> float:
-    """The smallest AUC that a one-sided test at 5 % finds in four of five audits.
+    """The smallest AUC that a one-sided test at 5 % finds in four of five audits."""
+    return min(1.0, 0.5 + _reach(figures) * _auc_spread(members, non_members))
 
-    Without a leak the AUC has the variance (n0 + n1 + 1) / (12 n0 n1) of the rank sum (Mann and Whitney 1947).
-    """
-    spread = math.sqrt((members + non_members + 1) / (12 * members * non_members))
-    return min(1.0, 0.5 + _reach(figures) * spread)
+
+def _auc_spread(members: int, non_members: int) -> float:
+    """The standard deviation of an AUC without a leak, from that of the rank sum (Mann and Whitney 1947)."""
+    return math.sqrt((members + non_members + 1) / (12 * members * non_members))
 
 
 def smallest_tpr(members: int, non_members: int, fpr: float, *, figures: float = 1) -> float | None:

@@ -313,11 +313,7 @@ def _column_order(target: Profiled, data: Data, members: BoolArray, setting: Set
 def _doubts(scene: Scene, trainer: Trainer, data: Data, members: BoolArray) -> tuple[str, ...]:
     """Warn if the target, or shadow models that we did not train, look as if they were trained in the other setting.
 
-    Args:
-        scene: of the audit.
-        trainer: of the shadow models.
-        data: the owner's graph, whose nodes [n] trained the target where ``members`` is true.
-        members: [n].
+    The owner's graph is ``data``, of whose nodes ``members`` [n] trained the target.
     """
     if scene.setting == "transductive":
         return ()

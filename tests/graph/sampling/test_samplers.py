@@ -1,12 +1,20 @@
 from __future__ import annotations
 
+from typing import Self
+
 import numpy as np
 import pytest
+import torch
+from torch import nn
+from torch_geometric.data import Data
 
 from glasshouse import InputError
 from glasshouse.attacks import BASE
 from glasshouse.core.arrays import BoolArray
 from glasshouse.graph import Scene
+from glasshouse.graph.models.profile import ModelProfile, Profiled
+from glasshouse.graph.sampling import chain_state, samplers
+from glasshouse.graph.sampling.chain_state import ChainInfo, ChainStart
 from glasshouse.graph.sampling.samplers import SAMPLERS, SamplingRequest, draw
 from tests.graph.scenes import trained_scene
 
@@ -57,3 +65,41 @@ def test_a_users_own_sampler_is_checked() -> None:
 
     with pytest.raises(InputError, match="sampler: shape"):
         draw(mine, trained_scene(), request(samples=2))
+
+
+class Elsewhere(nn.Linear):
+    """A model on a device that holds no values."""
+
+    def __init__(self) -> None:
+        super().__init__(2, 2, device="meta")
+
+    def cpu(self) -> Self:
+        return self.to_empty(device="cpu")
+
+
+@pytest.mark.parametrize("on_cpu", [False, True])
+def test_chains_bring_graph_and_models_to_one_device(on_cpu: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A graph on the CPU and models on a GPU, which the device `meta` stands for."""
+    known, given = ModelProfile(), Elsewhere()
+    monkeypatch.setattr(chain_state, "profile_models", lambda models, data: [Profiled(one, known) for one in models])
+    data = Data(x=torch.eye(2), edge_index=torch.tensor([[0], [1]]), y=torch.tensor([0, 1]))
+    start = ChainStart.of([given, len, Elsewhere()], data, 0.5, usable=None, chains=1, seed=0, on_cpu=on_cpu)
+    wanted = {"cpu" if on_cpu else "meta"}
+    assert {start.data.x.device.type, start.data.y.device.type, start.data.edge_index.device.type} == wanted
+    assert {one.model.weight.device.type for one in start.models if isinstance(one.model, nn.Module)} == wanted
+    assert start.models[1].model is len
+    assert given.weight.is_meta  # the caller's own is as it was
+    assert data.x.device.type == "cpu"
+
+
+@pytest.mark.parametrize("chain", ["gibbs", "metropolis"])
+def test_samplers_leave_it_to_the_chains_where_they_run(chain: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    scene, seen = trained_scene(), []
+
+    def walked(models: list[Profiled], data: Data, **_: object) -> tuple[BoolArray, ChainInfo]:
+        seen.extend([models == scene.profiled(), data is scene.data])
+        return np.ones((2, 240), dtype=bool), ChainInfo(acceptance_rate=1.0, flip_share=0.0, seconds=0.0)
+
+    monkeypatch.setattr(samplers, f"{chain}_masks", walked)
+    draw(SAMPLERS.find(chain), scene, request(samples=2))
+    assert seen == [True, True]

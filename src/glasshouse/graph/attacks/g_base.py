@@ -181,12 +181,7 @@ class GBASE(GraphAttack):
 
 
 def with_truth(attack: Attack[Any], members: BoolArray) -> Attack[Any]:
-    """The attack itself; if its sampler is ``"truth"``, with the target's members [n], which no scene contains.
-
-    Example:
-        >>> with_truth(GBASE(sampler="truth"), np.array([True, False])).knows_truth
-        True
-    """
+    """The attack itself; if its sampler is ``"truth"``, with the target's members [n], which no scene contains."""
     if isinstance(attack, GBASE) and attack.sampler == "truth":
         return dataclasses.replace(attack, sampler=GroundTruth(members))
     return attack

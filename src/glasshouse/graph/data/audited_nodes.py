@@ -41,12 +41,6 @@ def sample_nodes(data: Data, count: int, *, seed: int) -> NodeSample:
     A stratum gives its share of the sample, rounded up or down at random, so that each node of the graph is drawn with
     the same chance: plain shares and means of the sample estimate those of the graph without weights. Since classes and
     degrees are in the sample as in the graph, such figures vary less than those of a plain random sample.
-
-    Example:
-        >>> from glasshouse.graph import citation_graph
-        >>> sample = sample_nodes(citation_graph(nodes=600, classes=3), 100, seed=0)
-        >>> len(sample.nodes), int(sample.sizes.sum()), bool(np.bincount(sample.strata).min() >= 2)
-        (100, 600, True)
     """
     size = int(data.num_nodes)
     labels = np.unique(data.y.cpu().numpy(), return_inverse=True)[1].astype(np.int64)

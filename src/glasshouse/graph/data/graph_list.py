@@ -158,13 +158,7 @@ class Graphs(Sequence[Data]):
 
 
 def check_one_graph(data: Any) -> None:
-    """Refuse several graphs, or a population, in place of the one graph whose nodes are audited.
-
-    Example:
-        >>> check_one_graph([Data(), Data()])
-        Traceback (most recent call last):
-        glasshouse.InputError: data: a list of graphs; each of them is a record. Call glasshouse.audit(...
-    """
+    """Refuse several graphs, or a population, in place of the one graph whose nodes are audited."""
     if isinstance(data, Population):
         raise InputError("data: a Population of records. Call glasshouse.audit(population, trainer=…).")
     if isinstance(data, Data) and not isinstance(data, Batch):

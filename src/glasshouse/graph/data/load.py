@@ -79,22 +79,12 @@ _SOURCES = {
 
 
 def graph_names() -> list[str]:
-    """Names that `load_graph` knows.
-
-    Example:
-        >>> graph_names()
-        ['synthetic', 'cora', 'citeseer', 'pubmed', 'flickr', 'amazon-photo', 'github']
-    """
+    """Names that `load_graph` knows."""
     return ["synthetic", *_SOURCES]
 
 
 def unpickles(name: str) -> bool:
-    """Whether reading a graph by this name can run code in its files: PyTorch Geometric's class reads them with pickle.
-
-    Example:
-        >>> unpickles("cora"), unpickles("torch_geometric:Coauthor:CS"), unpickles("github"), unpickles("mine.npz")
-        (True, True, False, False)
-    """
+    """Whether reading a graph by this name can run code: PyTorch Geometric's class reads its files with pickle."""
     return name.startswith(ANY_CLASS) or (name in _SOURCES and _SOURCES[name].cls in _PICKLED)
 
 

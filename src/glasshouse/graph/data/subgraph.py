@@ -29,13 +29,7 @@ class InducedGraph(NamedTuple):
         return with_edges(self)
 
     def part(self, nodes: Tensor, edges: Tensor, *, device: torch.device | str) -> InducedGraph:
-        """Some of its nodes [m] and of the edges between them, by their positions, ascending, on a device.
-
-        Example:
-            >>> path = InducedGraph(torch.eye(3), torch.tensor([[0, 1], [1, 2]]), torch.tensor([0, 1, 2]))
-            >>> path.part(torch.tensor([1, 2]), torch.tensor([1]), device="cpu").edge_index.tolist()
-            [[0], [1]]
-        """
+        """Some of its nodes [m] and of the edges between them, by their positions, ascending, on a device."""
         position = torch.empty(len(self.x), dtype=torch.long, device=nodes.device)
         position[nodes] = torch.arange(len(nodes), device=nodes.device)
         return InducedGraph(

@@ -247,13 +247,7 @@ def register_layer_type(layer_type: LayerType) -> None:
 
 
 def counted_layers(module: nn.Module) -> int:
-    """Steps of all message-passing layers of a module; a layer that is used twice is counted once.
-
-    Example:
-        >>> from torch_geometric.nn import GCN, SGConv
-        >>> counted_layers(GCN(4, 8, num_layers=3, out_channels=2)), counted_layers(SGConv(4, 2, K=5))
-        (3, 5)
-    """
+    """Steps of all message-passing layers of a module; a layer that is used twice is counted once."""
     if not isinstance(module, MessagePassing):
         return sum(counted_layers(child) for child in module.children())
     kind = LAYER_TYPES.get(type(module))

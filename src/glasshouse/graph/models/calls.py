@@ -39,13 +39,6 @@ _OPEN = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 class Arguments:
     """How a model is called on graphs whose edges have certain values.
 
-    Args:
-        takes_data: whether it is called with one `Data`, which then holds all values of the edges.
-        bound: otherwise it is called with ``x``, ``edge_index`` and these named arguments: pairs of a parameter and the
-            values that it gets, such as ``("edge_weight", "edge_attr")``.
-        held: the values that the edges of these graphs have.
-        ignored: those of them that a model which takes a `Data` was found not to look at.
-
     Example:
         >>> import torch
         >>> from torch_geometric.data import Data
@@ -54,10 +47,12 @@ class Arguments:
         [[3.0, 0.0], [0.0, 3.0]]
     """
 
-    takes_data: bool = False
+    takes_data: bool = False  # whether it is called with one `Data`, which then holds all values of the edges
+    # otherwise it is called with ``x``, ``edge_index`` and these named arguments: pairs of a parameter and the values
+    # that it gets, such as ``("edge_weight", "edge_attr")``
     bound: tuple[tuple[str, str], ...] = ()
-    held: HeldValues = ()
-    ignored: tuple[str, ...] = ()
+    held: HeldValues = ()  # the values that the edges of these graphs have
+    ignored: tuple[str, ...] = ()  # those of them that a model which takes a `Data` was found not to look at
 
     @property
     def unused(self) -> tuple[str, ...]:
@@ -168,10 +163,6 @@ def declines(model: Any, name: str) -> bool:
 
     `GraphSAGE` has both parameters and raises if they are given; attention layers without ``edge_dim`` have no weights
     for features of edges.
-
-    Args:
-        model: any model.
-        name: ``"edge_weight"`` or ``"edge_attr"``.
 
     Example:
         >>> from torch_geometric.nn import GraphSAGE

@@ -16,12 +16,7 @@ HeldValues = tuple[tuple[str, int], ...]  # names of the values that a graph has
 
 
 def held_values(data: Any) -> HeldValues:
-    """Which values the edges of a graph have: each name with its number of axes, 1 for [E] and 2 for [E, d].
-
-    Example:
-        >>> held_values(Data(x=torch.eye(2), edge_index=torch.tensor([[0], [1]]), edge_attr=torch.ones(1, 3)))
-        (('edge_attr', 2),)
-    """
+    """Which values the edges of a graph have: each name with its number of axes, 1 for [E] and 2 for [E, d]."""
     found = ((name, getattr(data, name, None)) for name in EDGE_VALUES)
     return tuple((name, value.ndim) for name, value in found if value is not None)
 

@@ -33,10 +33,6 @@ _IN_PLACE = ("x", "edge_index")  # of the first two parameters, whatever they ar
 class GraphCall:
     """How a classifier of graphs is called.
 
-    Args:
-        takes_data: whether it is called with one `Batch`.
-        bound: otherwise, pairs of a parameter and what it gets of the batch, such as ``("edge_weight", "edge_attr")``.
-
     Example:
         >>> from torch_geometric.data import Data
         >>> pair = Batch.from_data_list([Data(x=torch.ones(2, 1)), Data(x=torch.zeros(1, 1))])
@@ -44,7 +40,8 @@ class GraphCall:
         torch.Size([2, 2])
     """
 
-    takes_data: bool = False
+    takes_data: bool = False  # whether it is called with one `Batch`
+    # otherwise, pairs of a parameter and what it gets of the batch, such as ``("edge_weight", "edge_attr")``
     bound: tuple[tuple[str, str], ...] = ()
 
     def __call__(self, model: Callable[..., Any], batch: Batch) -> Any:
@@ -128,18 +125,7 @@ def bind_graph_call(model: Any, batch: Batch) -> GraphCall:
 def check_apart(ask: Callable[[Batch], Any], together: Any, few: Batch) -> None:
     """Refuse a model whose answer about a graph depends on the other graphs of the batch, or on chance.
 
-    Args:
-        ask: asks the model, in evaluation mode, about a batch.
-        together: its answer about a larger batch that begins with the same graphs.
-        few: the first graphs of that batch.
-
-    Example:
-        >>> from torch_geometric.data import Data
-        >>> few, more = (Batch.from_data_list([Data(x=torch.eye(1))] * count) for count in (1, 2))
-        >>> mixing = lambda batch: batch.x + batch.num_graphs
-        >>> check_apart(mixing, mixing(more), few)
-        Traceback (most recent call last):
-        glasshouse.InputError: model: its answer about a graph depends on the other graphs of the batch. Keep ...
+    Its answer about a larger batch is ``together``; that batch begins with the few graphs.
     """
     alone, again = (torch.as_tensor(unwrapped(ask(few))).detach() for _ in range(2))
     beside = torch.as_tensor(unwrapped(together)).detach()[: few.num_graphs]

@@ -46,36 +46,23 @@ BothWays = Callable[[], bool]  # whether the edges of a graph all go both ways; 
 
 @dataclass(frozen=True, kw_only=True)
 class ModelProfile:
-    """How a model wants to be asked, and what its answers are.
+    """How a model wants to be asked, and what its answers are."""
 
-    Args:
-        hops: L, how many steps along the edges a change can travel to an answer.
-        everywhere: whether an answer depends on the whole graph; the model is then asked on whole graphs only.
-        both_ways: whether all edges of the graph go both ways, if that decides how a model is asked: one that uses
-            out-degrees is asked about whole graphs if they do not. None for all other models.
-        arguments: what it is called with: one `Data`, or ``x``, ``edge_index`` and values of the edges.
-        probabilities: whether it gives probabilities instead of logits.
-        shares: whether it gives numbers between 0 and 1 that are no probabilities of all classes.
-        program: what it does, as calls that engines can take apart; None for a black box.
-        obstacle: why there is no program, in one line.
-        measured: whether ``hops`` and ``everywhere`` were measured; not if all queries are about whole graphs.
-        notes: what a reader of the report should know about this.
-
-    Example:
-        >>> ModelProfile().hops  # of a callable that states nothing and was not measured
-        2
-    """
-
-    hops: int = UNKNOWN_HOPS
+    hops: int = UNKNOWN_HOPS  # L, how many steps along the edges a change can travel to an answer
+    # whether an answer depends on the whole graph; the model is then asked on whole graphs only
     everywhere: bool = False
+    # whether all edges of the graph go both ways, if that decides how a model is asked: one that uses out-degrees is
+    # asked about whole graphs if they do not. None for all other models
     both_ways: bool | None = None
+    # what it is called with: one `Data`, or ``x``, ``edge_index`` and values of the edges
     arguments: Arguments = _PLAIN
-    probabilities: bool = False
-    shares: bool = False
-    program: Program | None = None
-    obstacle: str = ""
+    probabilities: bool = False  # whether it gives probabilities instead of logits
+    shares: bool = False  # whether it gives numbers between 0 and 1 that are no probabilities of all classes
+    program: Program | None = None  # what it does, as calls that engines can take apart; None for a black box
+    obstacle: str = ""  # why there is no program, in one line
+    # whether ``hops`` and ``everywhere`` were measured; not if all queries are about whole graphs
     measured: bool = True
-    notes: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()  # what a reader of the report should know about this
 
 
 def _notes(profile: ModelProfile, stated: int | None) -> tuple[str, ...]:
@@ -121,24 +108,10 @@ def _notes(profile: ModelProfile, stated: int | None) -> tuple[str, ...]:
 def measured_reach(
     ask: Callable[[Data], Tensor], data: Data, *, both_ways: bool, expected: int, on_graph: bool
 ) -> Reach:
-    """The reach of a model on made-up graphs of the graph's own rows, and on the graph itself.
+    """The reach of a model on made-up graphs of the graph's own rows; with ``on_graph``, on the graph itself too.
 
     If its answers depend on edges that lead away from a node or its senders, as through out-degrees, and not all edges
-    go both ways, it counts as a model that looks at the whole graph.
-
-    Args:
-        ask: the model, from a graph to logits [n, classes].
-        data: the graph.
-        both_ways: whether its edges go both ways.
-        expected: a first guess of the reach.
-        on_graph: whether to ask about the graph itself too.
-
-    Example:
-        >>> from torch_geometric.nn import SGConv
-        >>> layer, data = SGConv(3, 2, K=4), Data(x=torch.randn(9, 3), edge_index=torch.tensor([[0, 1], [1, 0]]))
-        >>> ask = lambda data: layer(data.x, data.edge_index).detach()
-        >>> measured_reach(ask, data, both_ways=True, expected=1, on_graph=True).hops
-        4
+    go both ways, it counts as a model that looks at the whole graph. A first guess of the reach is ``expected``.
     """
     values = edge_values(data)
 
@@ -169,18 +142,14 @@ def _pair_numbers(edge_index: Tensor, count: int) -> Tensor:
 class Profiled:
     """A model with its profile; what the rooms behind a door are given, so that no model is tried again.
 
-    Args:
-        model: the user's own module or callable.
-        profile: how it wants to be asked on a graph (`profile_models`).
-
     Example:
         >>> alone = Data(x=torch.eye(2), edge_index=torch.empty(2, 0))
         >>> Profiled(lambda x, edge_index: {"logits": x}, ModelProfile()).logits(alone).shape
         torch.Size([2, 2])
     """
 
-    model: Model
-    profile: ModelProfile
+    model: Model  # the user's own module or callable
+    profile: ModelProfile  # how it wants to be asked on a graph (`profile_models`)
 
     @cached_property
     def root(self) -> Asked:
@@ -233,7 +202,7 @@ def profile_models(
 
     Args:
         models: the target and its shadow models.
-        data: the graph: ``x`` [n, features], ``edge_index`` [2, edges], and values of edges if it has any.
+        data: the graph, with values of edges if it has any.
         parts: whether models will be asked about parts of the graph; if not, their reach does not matter.
         labels: [n] which show how many classes there are; ``data.y`` by default, if there is one.
 
@@ -315,15 +284,7 @@ def refuse_caches(models: Sequence[Model]) -> None:
 def ask_model(model: AnyModel, data: Data) -> Tensor:
     """Logits [n, classes] of any model about all nodes of a graph; one without a profile is called by its signature.
 
-    Args:
-        model: to ask.
-        data: ``x`` [n, features], ``edge_index`` [2, edges], and the values of these edges if they have any. A model
-            is not given anything else, such as labels.
-
-    Example:
-        >>> alone = Data(x=torch.eye(2), edge_index=torch.empty(2, 0))
-        >>> ask_model(lambda x, edge_index: {"logits": x}, alone).shape
-        torch.Size([2, 2])
+    It is given features, edges and the values of the edges, and nothing else, such as labels.
     """
     if isinstance(model, Profiled):
         return model.logits(data)
@@ -485,14 +446,7 @@ def node_logits(
 
 
 def node_losses(models: Sequence[AnyModel], data: Data, edges: Tensor | None = None) -> FloatArray:
-    """Losses of all models on all nodes, float64 [K, n], for all or some of the edges.
-
-    Example:
-        >>> import torch
-        >>> data = Data(x=torch.eye(2), edge_index=torch.tensor([[0], [1]]), y=torch.tensor([0, 1]))
-        >>> node_losses([lambda x, edges: x], data).round(3)
-        array([[0.313, 0.313]])
-    """
+    """Losses of all models on all nodes, float64 [K, n], for all or some of the edges."""
     labels = data.y.cpu().numpy().astype(np.int64)
     found = np.empty((len(models), len(labels)))
     for row, logits in zip(found, node_logits(models, data, edges), strict=True):

@@ -48,14 +48,7 @@ _OPEN: list[Memory] = []
 
 @contextmanager
 def open_memory() -> Iterator[None]:
-    """Let one call remember: in the memory that is open, or in one of its own.
-
-    Example:
-        >>> with open_memory():
-        ...     x = torch.ones(3)
-        ...     on_device(x, torch.device("meta")) is on_device(x, torch.device("meta"))
-        True
-    """
+    """Let one call remember: in the memory that is open, or in one of its own."""
     if _OPEN:
         yield
         return
@@ -72,14 +65,6 @@ def remembered(tensor: Tensor, name: Hashable, make: Callable[[], T]) -> T:
         tensor: of a graph, such as its features.
         name: of the result.
         make: computes it.
-
-    Example:
-        >>> x = torch.ones(3)
-        >>> with open_memory():
-        ...     first = remembered(x, "sum", lambda: float(x.sum()))
-        ...     _ = x.add_(1)
-        ...     first, remembered(x, "sum", lambda: float(x.sum()))
-        (3.0, 6.0)
     """
     if not _OPEN or tensor.is_inference():  # writes to an inference tensor are not counted
         return make()
@@ -94,16 +79,7 @@ def remembered(tensor: Tensor, name: Hashable, make: Callable[[], T]) -> T:
 
 
 def on_device(tensor: Tensor, device: torch.device) -> Tensor:
-    """The tensor itself, or its copy on another device, one per memory: features are not sent there for every query.
-
-    Example:
-        >>> x = torch.ones(3)
-        >>> on_device(x, torch.device("cpu")) is x
-        True
-        >>> with open_memory():
-        ...     on_device(x, torch.device("meta")) is on_device(x, torch.device("meta"))
-        True
-    """
+    """The tensor itself, or its copy on another device, one per memory: features are not sent there for every query."""
     if str(device) == "cuda":
         device = torch.device("cuda", torch.cuda.current_device())  # one copy, however the device is named
     if tensor.device == device:

@@ -32,13 +32,7 @@ _ROWS = 24  # rows on which operations are tried
 
 
 def sample_graph(data: Data, *, seed: int = 0) -> Data:
-    """A part of a graph to try a program on: the ends of some edges and all edges between them, and a few other nodes.
-
-    Example:
-        >>> data = Data(x=torch.eye(3), edge_index=torch.tensor([[0, 1], [1, 0]]))
-        >>> sample_graph(data).num_nodes
-        3
-    """
+    """A part of a graph to try a program on: the ends of some edges, all edges between them, and a few other nodes."""
     source = torch.Generator().manual_seed(seed)
     edges = data.edge_index
     some = edges[:, torch.randperm(edges.shape[1], generator=source)[:_EDGES].to(edges.device)]
@@ -52,11 +46,6 @@ def sample_graph(data: Data, *, seed: int = 0) -> Data:
 @torch.no_grad()
 def checked_program(program: Program, root: Asked, data: Data) -> Program:
     """A program with the reach of its layers, after it was tried on a part of the graph; `NoProgram` says what failed.
-
-    Args:
-        program: of a module in evaluation mode.
-        root: the module that it was traced from.
-        data: the graph, on the model's device.
 
     Example:
         >>> from torch_geometric.nn import GCN, GraphNorm

@@ -53,12 +53,7 @@ class Value:
 
 
 def filled(template: Any, values: Mapping[str, Any]) -> Any:
-    """Arguments with every `Value` replaced; lists, tuples and dicts are searched.
-
-    Example:
-        >>> filled({"x": [Value("a"), 2]}, {"a": 1})
-        {'x': [1, 2]}
-    """
+    """Arguments with every `Value` replaced; lists, tuples and dicts are searched."""
     if isinstance(template, Value):
         return values[template.name]
     if isinstance(template, dict):
@@ -70,29 +65,18 @@ def filled(template: Any, values: Mapping[str, Any]) -> Any:
 
 @dataclass(frozen=True, kw_only=True)
 class MessageStep:
-    """One call of a message-passing layer.
+    """One call of a message-passing layer."""
 
-    Args:
-        name: of the value that it makes.
-        module: path of the layer in the traced module.
-        inputs: names of the node values that it reads.
-        edges: names of the edge values that it reads, without ``edge_index``.
-        args: positional arguments, with a `Value` for each value.
-        kwargs: arguments by name, likewise.
-        hops: how many steps along the edges one call takes.
-        by_degree: whether a message depends on its sender's own senders, as GCN's does on their number.
-        both_ways: whether a row depends on edges that lead away from it or from its senders, as on their number. It
-            can then be computed from a part of the graph only if all edges go both ways.
-    """
-
-    name: str
-    module: str
-    inputs: tuple[str, ...]
-    edges: tuple[str, ...]
-    args: tuple[Any, ...]
-    kwargs: Mapping[str, Any]
-    hops: int = 1
-    by_degree: bool = True
+    name: str  # of the value that it makes
+    module: str  # path of the layer in the traced module
+    inputs: tuple[str, ...]  # names of the node values that it reads
+    edges: tuple[str, ...]  # names of the edge values that it reads, without ``edge_index``
+    args: tuple[Any, ...]  # positional arguments, with a `Value` for each value
+    kwargs: Mapping[str, Any]  # arguments by name, likewise
+    hops: int = 1  # how many steps along the edges one call takes
+    by_degree: bool = True  # whether a message depends on its sender's own senders, as GCN's does on their number
+    # whether a row depends on edges that lead away from it or from its senders, as on their number. It can then be
+    # computed from a part of the graph only if all edges go both ways
     both_ways: bool = False
 
     def arguments(self, values: Mapping[str, Any]) -> tuple[Any, dict[str, Any]]:
@@ -102,21 +86,13 @@ class MessageStep:
 
 @dataclass(frozen=True, kw_only=True)
 class RowStep:
-    """Operations that make row i of their result from row i of their inputs.
+    """Operations that make row i of their result from row i of their inputs."""
 
-    Args:
-        name: of the value that it makes.
-        inputs: names of the values that it reads, in the order of the graph's placeholders.
-        graph: the operations; their modules are found in the traced module.
-        on: whether its rows are nodes or edges.
-        changes_inputs: whether an operation works in place, so that inputs must be copied first.
-    """
-
-    name: str
-    inputs: tuple[str, ...]
-    graph: fx.Graph
-    on: Literal["nodes", "edges"] = "nodes"
-    changes_inputs: bool = False
+    name: str  # of the value that it makes
+    inputs: tuple[str, ...]  # names of the values that it reads, in the order of the graph's placeholders
+    graph: fx.Graph  # the operations; their modules are found in the traced module
+    on: Literal["nodes", "edges"] = "nodes"  # whether its rows are nodes or edges
+    changes_inputs: bool = False  # whether an operation works in place, so that inputs must be copied first
 
     def arguments(self, values: Mapping[str, Any]) -> tuple[Any, dict[str, Any]]:
         """What the operations are called with, from all values by name; copies if they would change."""
@@ -160,11 +136,6 @@ Step = MessageStep | RowStep
 class Program:
     """The calls of a module in order, from the features to its answers.
 
-    Args:
-        steps: message-passing layers and row-wise operations; each reads values that were made before it.
-        output: name of the value that holds the answers [n, classes].
-        signature: equal for two programs exactly if they do the same up to their weights.
-
     Example:
         >>> from torch_geometric.nn import GCNConv
         >>> from glasshouse.graph.programs.trace import traced
@@ -173,9 +144,10 @@ class Program:
         (['MessageStep'], 1)
     """
 
+    # message-passing layers and row-wise operations; each reads values that were made before it
     steps: tuple[Step, ...]
-    output: str
-    signature: tuple[object, ...] = ()
+    output: str  # name of the value that holds the answers [n, classes]
+    signature: tuple[object, ...] = ()  # equal for two programs exactly if they do the same up to their weights
 
     @property
     def messages(self) -> list[MessageStep]:

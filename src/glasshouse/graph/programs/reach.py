@@ -28,22 +28,12 @@ _MORE = 5  # nodes without edges that are added, to see whether answers depend o
 
 @dataclass(frozen=True, kw_only=True)
 class Reach:
-    """What a node's answer depends on.
+    """What a node's answer depends on."""
 
-    Args:
-        hops: how many steps along the edges a change can travel: L of the paper.
-        everywhere: whether a change also arrives without a path, as through GraphNorm or a virtual node.
-        senders: whether it depends on who sends to the outermost senders, as GCN's does on their number.
-        leaving: whether it depends on edges that lead away from the node or its senders, as through out-degrees.
-
-    Example:
-        >>> Reach(hops=2).everywhere
-        False
-    """
-
-    hops: int = 0
-    everywhere: bool = False
-    senders: bool = False
+    hops: int = 0  # how many steps along the edges a change can travel: L of the paper
+    everywhere: bool = False  # whether a change also arrives without a path, as through GraphNorm or a virtual node
+    senders: bool = False  # whether it depends on who sends to the outermost senders, as GCN's does on their number
+    # whether it depends on edges that lead away from the node or its senders, as through out-degrees
     leaving: bool = False
 
 
@@ -108,19 +98,7 @@ def reach_on_path(ask: Ask, x: Tensor, *, both_ways: bool, expected: int, seed: 
     One node's features are replaced, then one edge is removed. There are also nodes that no edge connects to the path:
     if their answers change, or if any answer changes when more such nodes are added (as with GraphSizeNorm, which
     divides by the number of nodes), the model looks at the whole graph.
-
-    Args:
-        ask: the model.
-        x: [n, features] rows for the nodes of the path.
-        both_ways: whether the edges of the graph go both ways.
-        expected: a first guess of the reach, which decides how long the path is.
-        seed: of the rows.
-
-    Example:
-        >>> from torch_geometric.nn import SGConv
-        >>> layer = SGConv(3, 2, K=4)
-        >>> reach_on_path(lambda x, edges: layer(x, edges).detach(), torch.randn(9, 3), both_ways=True, expected=1)
-        Reach(hops=4, everywhere=False, senders=False, leaving=False)
+    How long the path is depends on ``expected``, a first guess of the reach.
     """
     source = torch.Generator().manual_seed(seed)
     length = 2 * expected + 10
@@ -147,20 +125,7 @@ def reach_on_graph(
     """The reach on the graph itself, where a few nodes get other features and an edge is removed.
 
     It confirms ``hops`` or finds more: a model that treats this graph in a special way shows it only here.
-
-    Args:
-        ask: the model.
-        x: [n, features].
-        edge_index: [2, edges].
-        hops: the reach found so far.
-        base: [n, classes] the model's answers on this graph, if they are already known.
-        seed: of the choice of nodes.
-
-    Example:
-        >>> from torch_geometric.nn import SGConv
-        >>> layer, edges = SGConv(3, 2, K=2), torch.tensor([[0, 1, 2], [1, 2, 3]])
-        >>> reach_on_graph(lambda x, edges: layer(x, edges).detach(), torch.randn(5, 3), edges, hops=1)
-        Reach(hops=2, everywhere=False, senders=False, leaving=False)
+    The model's answers [n, classes] on this graph are ``base``, if they are already known.
     """
     source = torch.Generator().manual_seed(seed)
     base = ask(x, edge_index) if base is None else base
@@ -226,18 +191,7 @@ class _Path:
 
 
 def rounding(ask: Ask, x: Tensor, edge_index: Tensor, base: Tensor) -> float:
-    """The largest change that is rounding; a model that answers the same query in two ways is refused.
-
-    Args:
-        ask: the model.
-        x: [n, features].
-        edge_index: [2, edges].
-        base: [n, classes] its answer to this query.
-
-    Example:
-        >>> rounding(lambda x, edges: x, torch.eye(2), torch.empty(2, 0), torch.eye(2)) < 1e-5
-        True
-    """
+    """The largest change that is rounding; a model that answers the same query in two ways is refused."""
     largest = float(base.abs().max()) if base.numel() else 0.0
     noise = float((ask(x, edge_index) - base).abs().max()) if base.numel() else 0.0
     if noise > tolerance("steady") * largest:
@@ -298,18 +252,7 @@ _APART = ((7, 8), (7, 9), (7, 10), (7, 11), (8, 7), (9, 7), (10, 7), (11, 7))  #
 def dependence_of(ask: Ask, rows: Tensor, *, seed: int = 0) -> Reach:
     """What the answers of a layer or a model depend on beside its hops, on graphs of 15 nodes.
 
-    Args:
-        ask: the layer or the model.
-        rows: [n, features] to make the features of; noise is added to numbers that are not whole.
-        seed: of the choice of rows.
-
-    Example:
-        >>> from torch_geometric.nn import ChebConv, GCNConv
-        >>> gcn, cheb = GCNConv(3, 2), ChebConv(3, 2, K=2)
-        >>> dependence_of(lambda x, edges: gcn(x, edges).detach(), torch.randn(9, 3))
-        Reach(hops=0, everywhere=False, senders=True, leaving=False)
-        >>> dependence_of(lambda x, edges: cheb(x, edges).detach(), torch.randn(9, 3)).leaving
-        True
+    Their features are made of these rows [n, features]; noise is added to numbers that are not whole.
     """
     source = torch.Generator().manual_seed(seed)
     found = dict.fromkeys((_SENDERS, _LEAVING, _APART), False)

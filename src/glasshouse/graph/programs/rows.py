@@ -216,14 +216,7 @@ def weights_of(weights: Weights, path: str) -> Weights:
 
 
 def share_dropped(function: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> float | None:
-    """The share that a call of torch's dropout drops; None if it is a call of something else.
-
-    Example:
-        >>> share_dropped(nn.functional.dropout, (torch.ones(2),), {"training": True})
-        0.5
-        >>> share_dropped(torch.relu, (torch.ones(2),), {}) is None
-        True
-    """
+    """The share that a call of torch's dropout drops; None if it is a call of something else."""
     if function is not functional.dropout and function is not torch.dropout:
         return None
     given = {"p": 0.5, "training": True, **dict(zip(("input", "p", "training"), args, strict=False)), **kwargs}
@@ -283,13 +276,7 @@ def stacked_rows(step: RowStep, roots: Sequence[nn.Module], sample: Sequence[Ten
 
 
 def stacked_modules(modules: Sequence[nn.Module], sample: Tensor) -> RowFunction:
-    """The same module of all models, such as GIN's perceptron, as one function of rows.
-
-    Example:
-        >>> modules = [nn.Sequential(nn.ReLU(), nn.Linear(4, 2)) for _ in range(3)]
-        >>> stacked_modules(modules, torch.randn(5, 3, 4))(torch.randn(8, 3, 4)).shape
-        torch.Size([8, 3, 2])
-    """
+    """The same module of all models, such as GIN's perceptron, as one function of rows."""
     step = traced_rows(modules[0])
     if step is None:  # what cannot be traced is one call
         graph = fx.Graph()

@@ -255,10 +255,7 @@ def traced(model: nn.Module, *, takes_data: bool = False, keywords: Mapping[str,
     Nothing is checked here: that rows are rows and how far layers see is measured by
     `glasshouse.graph.programs.check.checked`.
 
-    Args:
-        model: any module, or an `Asked` one.
-        takes_data: whether it is called with one `Data`.
-        keywords: see `Asked`.
+    The module may be an `Asked` one; ``takes_data`` and ``keywords`` are those of `Asked`.
 
     Example:
         >>> from torch_geometric.nn import GCN
@@ -404,12 +401,7 @@ def _signature(steps: Sequence[Step], output: str, root: nn.Module) -> tuple[obj
 
 
 def same_settings(models: Sequence[nn.Module]) -> bool:
-    """Whether models have the same parts with the same settings.
-
-    Example:
-        >>> same_settings([nn.Dropout(0.5), nn.Dropout(0.5)]), same_settings([nn.Dropout(0.5), nn.Dropout(0.6)])
-        (True, False)
-    """
+    """Whether models have the same parts with the same settings."""
     return len({settings_of(model) for model in models}) <= 1
 
 

@@ -5,19 +5,22 @@ Models of several shapes are one group per shape, and their answers are joined i
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import torch
+from torch import nn
 from torch_geometric.data import Data
 
 from glasshouse.core.arrays import BoolArray, FloatArray, IntArray
 from glasshouse.core.errors import InputError
 from glasshouse.core.outputs import tensor_losses
-from glasshouse.graph.models.profile import Profiled, evaluation_mode, profile_models
+from glasshouse.graph.models.networks import model_device
+from glasshouse.graph.models.profile import Profiled, evaluation_mode, profile_models, raw_models
 from glasshouse.graph.models.tensor_cache import Memory
 from glasshouse.graph.rule.engines import by_shape
 from glasshouse.graph.rule.question import Question, ask
@@ -50,7 +53,7 @@ class ChainInfo:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ChainStart:
-    """What a run of chains begins with, checked."""
+    """What a run of chains begins with, checked; graph and models are on one device."""
 
     models: list[Profiled]  # the target first
     data: Data
@@ -61,9 +64,17 @@ class ChainStart:
 
     @classmethod
     def of(
-        cls, models: Sequence[Any], data: Data, prior: Prior, *, usable: BoolArray | None, chains: int, seed: int
+        cls,
+        models: Sequence[Any],
+        data: Data,
+        prior: Prior,
+        *,
+        usable: BoolArray | None,
+        chains: int,
+        seed: int,
+        on_cpu: bool = False,
     ) -> ChainStart:
-        """From the arguments of `gibbs_masks` and `metropolis_masks`."""
+        """From the arguments of `gibbs_masks` and `metropolis_masks`; all is brought to the models or the CPU."""
         if len(models) < 2:
             raise InputError("models: the target and at least one shadow model are needed.")
         n = int(data.num_nodes)
@@ -77,15 +88,24 @@ class ChainStart:
                     f"Pass bool [models, {n}]."
                 )
             used = np.ascontiguousarray(given.T)
-        sources = generators(seed, chains)
+        sources, profiled = generators(seed, chains), profile_models(models, data)
+        device = None if on_cpu else model_device(raw_models(models))
         return cls(
-            models=profile_models(models, data),
-            data=data,
+            models=[_on_cpu(one) for one in profiled] if on_cpu else profiled,
+            data=copy.copy(data).to(str(device or "cpu")),
             prior_logit=logits,
             usable=used,
             sources=sources,
             masks=starting_masks(prior, n, sources),
         )
+
+
+def _on_cpu(one: Profiled) -> Profiled:
+    """A module on another device is copied; black boxes stay as they are."""
+    device = model_device([one.model])
+    if device is None or device.type == "cpu":
+        return one
+    return Profiled(copy.deepcopy(cast("nn.Module", one.model)).cpu(), one.profile)
 
 
 def generators(seed: int, chains: int) -> list[np.random.Generator]:
@@ -342,14 +362,6 @@ def chain_maker(
     The target is the first model; ``usable`` is [n, shadow models] or has no rows. Threads share the stacked weights.
     If a group has no kernels, there is only one thread: a user's own model may not work when two threads call it at
     once.
-
-    Example:
-        >>> from glasshouse.graph.models.networks import build_gnn
-        >>> pair = Data(x=torch.eye(2), edge_index=torch.tensor([[0, 1], [1, 0]]), y=torch.tensor([0, 1]))
-        >>> models = [build_gnn(name, features=2, hidden=4, classes=2) for name in ("gcn", "gat", "gat")]
-        >>> make, side_by_side = chain_maker(profile_models(models, pair), pair, NO_ROWS, threads=1)
-        >>> [places.tolist() for places, _ in make().groups], side_by_side
-        ([[0], [1, 2]], True)
     """
     whole = supports(models, data)  # also modules that are written differently
     makers: list[tuple[IntArray, partial[CompiledGroup] | partial[ForwardGroup]]] = []

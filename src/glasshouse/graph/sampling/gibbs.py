@@ -42,7 +42,8 @@ def gibbs_masks(
     A pass visits all nodes in random order and draws each from
     ``sigmoid(-S_target - log mean exp(-S_shadow) + log(λ / (1 - λ)))`` at the current configuration. Models of several
     shapes answer in groups, one per shape. What reduces to two layers of GCN, GraphSAGE-max or GAT runs compiled, one
-    chain per thread; any other group is asked through `toggle_losses`, node by node.
+    chain per thread; any other group is asked through `toggle_losses`, node by node. Chains run on the CPU; models on a
+    GPU are copied.
 
     Returns:
         Masks, bool [chains, n], and how the run went.
@@ -58,7 +59,7 @@ def gibbs_masks(
     """
     began = time.perf_counter()
     n = int(data.num_nodes)
-    start = ChainStart.of(models, data, prior, usable=usable_shadows, chains=chains, seed=seed)
+    start = ChainStart.of(models, data, prior, usable=usable_shadows, chains=chains, seed=seed, on_cpu=True)
     if usable_shadows is None:
         start = dataclasses.replace(start, usable=np.ones((n, len(models) - 1), np.bool_))
     total = chains * passes * n

@@ -44,10 +44,6 @@ def draw_block(source: np.random.Generator, candidates: IntArray, *, share: floa
     """Draw proposals that flip each candidate with probability ``share``, and at least one of them.
 
     Their size is random on purpose: a fixed even size could never reach a mask with one more member.
-
-    Example:
-        >>> [len(nodes) for nodes in draw_block(np.random.default_rng(0), np.arange(10), share=0.2, steps=3).flips]
-        [2, 1, 1]
     """
     least = min(1, len(candidates))
     sizes = np.maximum(source.binomial(len(candidates), share, steps), least)
@@ -245,10 +241,10 @@ def metropolis_masks(
     steps = chains * (burn_in + each * thinning)
     # Evaluation mode is set here, once: a thread that ends it would switch dropout on for the others.
     with evaluation_mode(start.models), open_bar(total=steps, label="Metropolis-Hastings chains", unit="steps") as done:
-        if walk_in_step(start.models, data):
+        if walk_in_step(start.models, start.data):
             taken, shares = run_chains(ChainsInStep(start), schedule, start.sources, kept, done)
         else:
-            new_chain, side_by_side = chain_maker(start.models, data, start.usable, threads=cores)
+            new_chain, side_by_side = chain_maker(start.models, start.data, start.usable, threads=cores)
 
             def run(chain: Chain, number: int) -> None:
                 chain.begin(start.masks[number])

@@ -59,10 +59,6 @@ def membership_probability(signal: FloatArray, prior_logit: float, usable: BoolA
     """The conditional of one indicator given all others, from S of the target and of the shadow models [1 + K].
 
     ``usable`` [K] marks the shadow models that are used: all of them online, those not trained on the node offline.
-
-    Example:
-        >>> membership_probability(np.array([0.7, 0.7, 9.0]), 0.0, np.array([True, False]))
-        0.5
     """
     return float(1.0 / (1.0 + np.exp(-log_ratio(signal, usable) - prior_logit)))
 

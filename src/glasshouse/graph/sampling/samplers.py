@@ -5,14 +5,12 @@ Every node drawn independently, chains that walk from training set to training s
 
 from __future__ import annotations
 
-import copy
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import ClassVar, NoReturn, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
-from torch import nn
 
 from glasshouse.attacks import BASE
 from glasshouse.core.arrays import BoolArray, FloatArray
@@ -21,8 +19,6 @@ from glasshouse.core.randomness import generator, seed_for
 from glasshouse.core.registry import Registry
 from glasshouse.data import as_members
 from glasshouse.evidence import Mode
-from glasshouse.graph.models.networks import model_device
-from glasshouse.graph.models.profile import Profiled
 from glasshouse.graph.sampling.gibbs import gibbs_masks
 from glasshouse.graph.sampling.metropolis import metropolis_masks
 from glasshouse.graph.scene import Scene
@@ -153,7 +149,7 @@ def metropolis_samples(scene: Scene, request: SamplingRequest) -> Samples:
     """
     masks, info = metropolis_masks(
         scene.profiled(),
-        copy.copy(scene.data).to(str(model_device(scene.models) or "cpu")),
+        scene.data,
         samples=request.samples,
         burn_in=_BURN_IN,
         thinning=_AFTER,
@@ -170,8 +166,8 @@ def metropolis_samples(scene: Scene, request: SamplingRequest) -> Samples:
 def gibbs_samples(scene: Scene, request: SamplingRequest) -> Samples:
     """One Gibbs chain per sample; its conditionals are the Bayes rule itself at the current mask."""
     masks, info = gibbs_masks(
-        _on_cpu(scene.profiled()),
-        copy.copy(scene.data).cpu(),
+        scene.profiled(),
+        scene.data,
         chains=request.samples,
         passes=request.passes,
         prior=request.prior,
@@ -180,13 +176,3 @@ def gibbs_samples(scene: Scene, request: SamplingRequest) -> Samples:
     )
     visits = request.samples * request.passes  # of every node, each asked with and without it
     return Samples(masks, info.acceptance_rate, queries=2 * visits * _one_query_each(scene))
-
-
-def _on_cpu(models: Sequence[Profiled]) -> list[Profiled]:
-    """The models on the CPU, where Gibbs chains run; modules on a GPU are copied, black boxes stay as they are."""
-    return [
-        Profiled(copy.deepcopy(one.model).cpu(), one.profile)
-        if isinstance(one.model, nn.Module) and any(part.is_cuda for part in one.model.parameters())
-        else one
-        for one in models
-    ]

@@ -43,18 +43,6 @@ def fit_ratios(models: Sequence[AnyModel], data: Data, members: BoolArray) -> Fl
 
     A model fits best the graph that it was trained on: after inductive training the ratio is above 1, unless training
     was short, and after transductive training below.
-
-    Args:
-        models: K models.
-        data: the graph.
-        members: [K, n] which nodes trained which model.
-
-    Example:
-        >>> import torch
-        >>> data = Data(x=torch.eye(2), edge_index=torch.tensor([[0, 1], [1, 0]]), y=torch.tensor([0, 1]))
-        >>> unsure_alone = lambda x, edges: x * len(x)
-        >>> fit_ratios([unsure_alone], data, np.array([[True, False]])).round(1)
-        array([0.4])
     """
     ratios = []
     everybody = np.ones(members.shape[1], dtype=np.bool_)
@@ -76,10 +64,6 @@ def looks_transductive(ratios: FloatArray, *, inductive: FloatArray | None = Non
         ratios: `fit_ratios` of models that were trained by one trainer; all must show it.
         inductive: those of models of which it is known that they saw only their members. How far a ratio is from 1
             depends on how long models are trained, so they say what is low; None if no such models are known.
-
-    Example:
-        >>> looks_transductive(np.array([0.8])), looks_transductive(np.array([0.8]), inductive=np.array([1.3, 1.4]))
-        (False, True)
     """
     low = _CLEARLY if inductive is None else min(_LOWER * float(inductive.min(initial=np.inf)), 1.0)
     return bool(len(ratios)) and float(ratios.max()) < low
@@ -94,12 +78,6 @@ def node_accuracy(model: AnyModel, data: Data, nodes: BoolArray, *, setting: Set
         nodes: [n] which nodes are counted.
         setting: if inductive, the model is asked about the graph that these nodes induce: members as in training,
             others without any member. If transductive, it is asked about the whole graph.
-
-    Example:
-        >>> import torch
-        >>> data = Data(x=torch.eye(2), edge_index=torch.empty(2, 0, dtype=torch.long), y=torch.tensor([0, 0]))
-        >>> node_accuracy(lambda x, edge_index: x, data, np.array([True, True]))
-        0.5
     """
     if not nodes.any():
         return float("nan")

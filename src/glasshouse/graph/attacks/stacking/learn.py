@@ -266,26 +266,15 @@ def _simulated_rows(pool: PoolSignals, task: _Task) -> FloatArray:
 def learn(
     pool: PoolSignals,
     *,
-    parameters: tuple[object, ...],
-    samples: tuple[int, ...],
-    learners: Mapping[str, Learner],
-    early: Mapping[str, Learner],
-    folds: NDArray[np.intp],
-    seed: int,
-    jobs: int = 1,
+    parameters: tuple[object, ...],  # those of the attack that affect the learning
+    samples: tuple[int, ...],  # training sets in each round after the first; empty for a single round
+    learners: Mapping[str, Learner],  # candidates by name, for the last round
+    early: Mapping[str, Learner],  # for the rounds before it, which only draw training sets; they may be quicker
+    folds: NDArray[np.intp],  # [J] the fold of each asked node; only one fold online
+    seed: int,  # of every random choice
+    jobs: int = 1,  # fits that run in parallel; -1 for one per core
 ) -> Learned:
-    """Learn from a pool: every shadow model of its plan plays the target once per round.
-
-    Args:
-        pool: what the pool answers on its graph.
-        parameters: those of the attack that affect the learning.
-        samples: training sets in each round after the first; empty for a single round.
-        learners: candidates by name, for the last round.
-        early: candidates for the rounds before it, which only draw training sets; they may be quicker.
-        folds: [J] the fold of each asked node; only one fold online.
-        seed: of every random choice.
-        jobs: number of fits that run in parallel; -1 for one per core.
-    """
+    """Learn from a pool: every shadow model of its plan plays the target once per round."""
     targets, groups = pool.plan.targets, pool.plan.groups
     known = Learned(parameters=parameters, pool=pool, samples=samples, seed=seed)
     rounds = [*[early] * len(samples), learners]

@@ -210,11 +210,6 @@ def draw_training_sets(chances: FloatArray, *, samples: int, random: np.random.G
     Each set alone is like one drawn with a coin per node. But the sets share the coins: every node gets one number from
     each of M equal parts of [0, 1], in random order (a Latin hypercube), so that it is in M times its chance of the
     sets, rounded up or down. A mean over such sets varies far less: four of them are worth eight independent ones.
-
-    Example:
-        >>> drawn = draw_training_sets(np.array([0.0, 0.5, 1.0]), samples=4, random=np.random.default_rng(0))
-        >>> drawn.shape, drawn.sum(axis=0)
-        ((4, 3), array([0, 2, 4]))
     """
     parts = random.random((samples, len(chances))).argsort(axis=0)
     return np.asarray((parts + random.random(parts.shape)) / samples < chances)
@@ -274,13 +269,7 @@ def ask_pool(
 
 
 def without_signals(features: Features, left_out: Collection[str]) -> Features:
-    """The features that use none of the left-out signals.
-
-    Example:
-        >>> found = {"alone base": np.zeros(1), "alone kin": np.zeros(1), "neighbours' base": np.zeros(1)}
-        >>> list(without_signals(found, ["kin", "neighbours"]))
-        ['alone base']
-    """
+    """The features that use none of the left-out signals."""
     return {name: value for name, value in features.items() if not set(name.replace("'", "").split()) & set(left_out)}
 
 

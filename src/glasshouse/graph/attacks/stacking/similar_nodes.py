@@ -79,10 +79,6 @@ def compact(features: Any, *, room: int = ROOM, copies: float = 1.0) -> Any:
     They are of numpy, of torch on any device, or of scipy; ``copies`` times as many non-zeros must find ``room``
     [bytes], since something else will be made of the result. If there is no memory for them, their columns are added up
     with random signs to as many columns as there is memory for. The products of rows stay right on average.
-
-    Example:
-        >>> compact(np.eye(100)).nnz, compact(np.ones((3, 2))).shape, compact(np.ones((3, 50)), room=48).shape
-        (100, (3, 2), (3, 4))
     """
     matrix = _matrix(features)
     count, width = matrix.shape

@@ -26,19 +26,12 @@ _ROUNDING_OF_ALL = 1e-5  # of the largest gradient of a model: one that is 0 in 
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """How the models of a trainer are trained together.
+    """How the models of a trainer are trained together."""
 
-    Args:
-        program: what each of them does.
-        apart: names of steps that are done for one model after another.
-        read: from answers to logits.
-        widths: how many numbers per node each step makes, by its name.
-    """
-
-    program: Program
-    apart: frozenset[str]
-    read: Callable[[Any], Tensor]
-    widths: Mapping[str, int]
+    program: Program  # what each of them does
+    apart: frozenset[str]  # names of steps that are done for one model after another
+    read: Callable[[Any], Tensor]  # from answers to logits
+    widths: Mapping[str, int]  # how many numbers per node each step makes, by its name
 
 
 def planned(models: Sequence[nn.Module], graphs: Sequence[InducedGraph], *, classes: int) -> Plan:
@@ -84,13 +77,7 @@ def planned(models: Sequence[nn.Module], graphs: Sequence[InducedGraph], *, clas
 
 
 def mean_losses(answers: Tensor, read: Callable[[Any], Tensor], graph: BatchedGraph) -> Tensor:
-    """The sum of the models' mean losses: no model's gradient depends on another's.
-
-    Args:
-        answers: [K, m, classes].
-        read: from answers to logits.
-        graph: with the labels.
-    """
+    """The sum of the models' mean losses, from answers [K, m, classes]: no model's gradient depends on another's."""
     logits = read(answers.flatten(0, 1)[graph.labelled])
     # classes before nodes, [1, C, L]: four times faster on a CPU, which then takes many nodes at once
     losses = nn.functional.cross_entropy(logits.t()[None], graph.y[None], reduction="none")

@@ -73,18 +73,14 @@ class SparseMatrix:
 class Deferred:
     """Rows that are not computed yet: a linear map of them may be cheaper than they are.
 
-    Args:
-        linear: from weights [K, out, in] to the map of the rows [K, m, out].
-        rows: the rows themselves, [K, m, in].
-
     Example:
         >>> ones = torch.ones(1, 2, 3)
         >>> Deferred(linear=lambda weight: ones @ weight.mT, rows=lambda: ones).rows().shape
         torch.Size([1, 2, 3])
     """
 
-    linear: Callable[[Tensor], Tensor]
-    rows: Callable[[], Tensor]
+    linear: Callable[[Tensor], Tensor]  # from weights [K, out, in] to the map of the rows [K, m, out]
+    rows: Callable[[], Tensor]  # the rows themselves, [K, m, in]
 
 
 class _Product(torch.autograd.Function):
@@ -134,10 +130,6 @@ def drop(hidden: Tensor, share: float, random: Sequence[torch.Generator]) -> Ten
 
     Model k draws only from generator k, so its result does not depend on the other models. 16 random bits decide about
     a value: on a CPU, seven times faster than torch's dropout, which took half of a step on a sparse graph.
-
-    Example:
-        >>> drop(torch.ones(1, 6), 0.5, [torch.Generator().manual_seed(0)]).unique()
-        tensor([0., 2.])
     """
     if share == 0:
         return hidden
@@ -150,24 +142,13 @@ def drop(hidden: Tensor, share: float, random: Sequence[torch.Generator]) -> Ten
 
 
 def drop_parts(values: Tensor, counts: Sequence[int], share: float, random: Sequence[torch.Generator]) -> Tensor:
-    """The same for models with different numbers of values: ``counts`` rows of ``values`` [sum of counts, ...] each.
-
-    Example:
-        >>> drop_parts(torch.ones(6), [4, 2], 0.5, [torch.Generator().manual_seed(k) for k in (0, 1)]).shape
-        torch.Size([6])
-    """
+    """The same for models with different numbers of values: ``counts`` rows of ``values`` [sum of counts, ...] each."""
     parts = zip(values.split(list(counts)), random, strict=True)
     return torch.cat([drop(part[None], share, [generator])[0] for part, generator in parts])
 
 
 class DrawnBy(TorchFunctionMode):
-    """While this is on, dropout of torch and of layers draws from one model's own stream; without one, it does nothing.
-
-    Example:
-        >>> with DrawnBy(None):
-        ...     nn.functional.dropout(torch.ones(3), 0.5)
-        tensor([1., 1., 1.])
-    """
+    """While this is on, dropout of torch and of layers draws from one model's own stream; without one, it is idle."""
 
     def __init__(self, random: torch.Generator | None) -> None:
         super().__init__()
@@ -193,10 +174,6 @@ def padded_size(nodes: int) -> int:
     """The size of a graph after padding: isolated nodes without a label fill it up to the next multiple of 64.
 
     Graphs of nearly the same size so share a batch, and the size of one does not depend on the others in its batch.
-
-    Example:
-        >>> padded_size(1354), padded_size(1355)
-        (1408, 1408)
     """
     return -(-nodes // 64) * 64
 
@@ -328,12 +305,7 @@ class BatchedGraph:
 
 
 def side_by_side(features: Sequence[Tensor], size: int, *, sparse: bool | None = None) -> SparseMatrix | Tensor:
-    """Features [m_k, f] of several graphs padded to ``size`` nodes: block-diagonal if sparse, else [K, size, f].
-
-    Example:
-        >>> side_by_side([torch.ones(3, 2)], 64).shape
-        torch.Size([1, 64, 2])
-    """
+    """Features [m_k, f] of several graphs padded to ``size`` nodes: block-diagonal if sparse, else [K, size, f]."""
     filled = sum(int(x.count_nonzero()) for x in features) / max(1, sum(x.numel() for x in features))
     if filled < _SPARSE_BELOW if sparse is None else sparse:
         blocks = [_sparse_rows(x.cpu().numpy(), size) for x in features]

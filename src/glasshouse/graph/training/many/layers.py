@@ -25,13 +25,7 @@ def batched_layer(
 ) -> Callable[..., Tensor]:
     """The layer for all models of a batch: from its values of nodes, by the names of its arguments, to [K, m, out].
 
-    What is constant in training is computed once and kept with the graph.
-
-    Args:
-        layer: of one model.
-        graph: the models' graphs.
-        weights: of the layer, by name, each [K, ...].
-        **edge_values: arguments with one number per edge, [E].
+    What is constant in training is computed once and kept with the graph. Edge values are numbers, [E].
 
     Example:
         >>> from torch_geometric.nn import GCNConv

@@ -137,11 +137,6 @@ class BatchedProgram:
 def call_obstacle(step: MessageStep, root: nn.Module, graph: BatchedGraph) -> str | None:
     """Why a call of a layer cannot be done for all models at once, or None.
 
-    Args:
-        step: the call.
-        root: a traced model.
-        graph: the models' graphs.
-
     Example:
         >>> import torch
         >>> from torch_geometric.nn import EdgeConv

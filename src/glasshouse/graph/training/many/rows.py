@@ -29,12 +29,7 @@ def biased(hidden: Tensor, bias: Tensor | None) -> Tensor:
 
 
 class BatchedRows(RowOperations):
-    """The operations of a batch of models in training.
-
-    Args:
-        root: the first model, whose modules show their options.
-        weights: by name, each [K, ...]; buffers are changed in place.
-        graph: the models' graphs.
+    """The operations of a batch of models in training; buffers among the weights are changed in place.
 
     Example:
         >>> from glasshouse.graph.data.subgraph import InducedGraph
@@ -69,19 +64,7 @@ class BatchedRows(RowOperations):
 def batch_norm(hidden: Tensor, norm: nn.BatchNorm1d, weights: Weights, graph: BatchedGraph) -> Tensor:
     """Hidden values [K, m, c], normalised as ``norm`` does for one model; nodes that only fill a graph up do not count.
 
-    Args:
-        hidden: [K, m, c].
-        norm: its options; its own weights are not used.
-        weights: ``weight`` and ``bias`` [K, c] if it has them; its running statistics, which are brought up to date.
-        graph: whose nodes count.
-
-    Example:
-        >>> from glasshouse.graph.data.subgraph import InducedGraph
-        >>> one = InducedGraph(torch.eye(2), torch.empty(2, 0).long(), torch.tensor([0, 1]))
-        >>> hidden = torch.cat([torch.tensor([[[1.0], [3.0]]]), torch.zeros(1, 62, 1)], dim=1)
-        >>> norm = nn.BatchNorm1d(1, affine=False, track_running_stats=False)
-        >>> batch_norm(hidden, norm, {}, BatchedGraph.of([one]))[0, :2].round().tolist()
-        [[-1.0], [1.0]]
+    The ``weights`` are those of each model, [K, c]; running statistics among them are brought up to date.
     """
     mean, variance = weights.get("running_mean"), weights.get("running_var")
     size = (len(hidden), hidden.shape[2])

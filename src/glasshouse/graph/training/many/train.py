@@ -52,23 +52,7 @@ class _Trainer(Protocol):
 
 
 def batching_obstacle(trainer: _Trainer, data: Data, members: BoolArray) -> str | None:
-    """Why models of this trainer must be trained one at a time, in words, or None; it tries one step.
-
-    Args:
-        trainer: such as `GNNTrainer`.
-        data: the graph.
-        members: [K, n], as for training.
-
-    Example:
-        >>> import numpy as np
-        >>> from glasshouse.graph import GNNTrainer
-        >>> data = Data(x=torch.eye(2), edge_index=torch.tensor([[0], [1]]), y=torch.tensor([0, 1]))
-        >>> everybody = np.ones((2, 2), dtype=bool)
-        >>> batching_obstacle(GNNTrainer(), data, everybody) is None
-        True
-        >>> batching_obstacle(GNNTrainer(optimizer=torch.optim.LBFGS), data, everybody)
-        'the optimizer LBFGS mixes entries of the weights, so models would mix'
-    """
+    """Why models of this trainer must be trained one at a time, in words, or None; it tries one step."""
     with torch.random.fork_rng():
         found = _plan(trainer, data, members, [_untrained(trainer, data, seed) for seed in range(len(members))])
     return found if isinstance(found, str) else None
