@@ -35,13 +35,7 @@ _HIDDEN = 256  # assumed width inside a black box, to estimate its memory
 
 @register_engine("packed", rank=90)
 class Packed:
-    """Any callable ``(x, edge_index) -> logits`` whose predictions depend on ``hops`` steps along the edges.
-
-    Example:
-        >>> from glasshouse.graph.models.profile import ModelProfile
-        >>> Packed().supports(Stack([Profiled(lambda x, edge_index: x, ModelProfile())]), None)
-        True
-    """
+    """Any callable ``(x, edge_index) -> logits`` whose predictions depend on ``hops`` steps along the edges."""
 
     def supports(self, models: Stack, question: Question) -> bool:
         """See :class:`~glasshouse.graph.rule.engines.Engine`."""
@@ -145,11 +139,6 @@ class Whole:
     """Models with GraphNorm, a virtual node or attention over all nodes: they need a whole graph.
 
     There is one query per mask for its graph, and one more per node, with the node added or removed.
-
-    Example:
-        >>> from glasshouse.graph.models.profile import ModelProfile
-        >>> Whole().supports(Stack([Profiled(lambda x, edge_index: x.mean(0), ModelProfile(everywhere=True))]), None)
-        True
     """
 
     apart: ClassVar[bool] = True

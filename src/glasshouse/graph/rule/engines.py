@@ -9,7 +9,6 @@ from __future__ import annotations
 import dataclasses
 import operator
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol, TypeVar, cast
 
 import numpy as np
@@ -29,13 +28,7 @@ T = TypeVar("T")
 
 
 class Stack(tuple[Profiled, ...]):
-    """Models of one shape, and what engines made for them on a graph: made once, and used by every question about it.
-
-    Example:
-        >>> stack = Stack([])
-        >>> stack.once("list", list) is stack.once("list", list)
-        True
-    """
+    """Models of one shape, and what engines made for them on a graph: made once, for every question about it."""
 
     def once(self, name: Hashable, make: Callable[[], T]) -> T:
         """What ``make`` returned the first time, by its name."""
@@ -96,12 +89,7 @@ def register_engine(name: str, *, rank: int) -> Callable[[type[E]], type[E]]:
 
 
 def engines() -> dict[str, Engine]:
-    """All engines by name, lowest rank first.
-
-    Example:
-        >>> list(engines())[-1]
-        'packed'
-    """
+    """All engines by name, lowest rank first."""
     return {name: engine for name, (_, engine) in sorted(_ENGINES.items(), key=lambda item: item[1][0])}
 
 
@@ -117,21 +105,7 @@ _FEATURE_COST = 4  # a maximum over raw features is taken feature by feature, fo
 def audit_values(model: Profiled, question: Question) -> float:
     """How many numbers change, over all toggles of an audit that asks this about every node, for each of its targets.
 
-    Args:
-        model: one of the models, which share a shape.
-        question: graph, masks and nodes.
-
-    Example:
-        >>> from torch_geometric.data import Data
-        >>> from glasshouse.graph.models.networks import build_gnn
-        >>> from glasshouse.graph.models.profile import profile_models
-        >>> from glasshouse.graph.rule.question import ask
-        >>> data = Data(x=torch.eye(3), edge_index=torch.tensor([[0, 1], [1, 0]]), y=torch.tensor([0, 1, 0]))
-        >>> question = ask(data, torch.ones(2, 3, dtype=torch.bool), torch.tensor([0, 1]))
-        >>> nets = [build_gnn("gcn", features=3, hidden=width, classes=2) for width in (16, 32)]
-        >>> narrow, wide = profile_models(nets, data)
-        >>> audit_values(wide, question) / audit_values(narrow, question)
-        2.0
+    ``model`` is one of the models, which share a shape.
     """
     pairs = len(question.masks) * question.size  # a question about some nodes is one of several, or a check
     module = model.model if isinstance(model.model, nn.Module) else nn.Module()
@@ -142,24 +116,10 @@ def audit_values(model: Profiled, question: Question) -> float:
     return _QUESTIONS * pairs * _rows(question, model.profile.hops) * width
 
 
-def question_seconds(audit: float, question: Question, *, models: int) -> float:
-    """How long one question takes, from the seconds that an engine predicts for an audit of such questions.
-
-    Args:
-        audit: see `Engine.seconds`.
-        question: graph, masks and nodes.
-        models: how many are asked.
-
-    Example:
-        >>> from torch_geometric.data import Data
-        >>> from glasshouse.graph.rule.question import ask
-        >>> data = Data(x=torch.eye(4), edge_index=torch.tensor([[0, 1], [1, 0]]), y=torch.tensor([0, 1, 0, 1]))
-        >>> half = ask(data, torch.ones(1, 4, dtype=torch.bool), torch.tensor([0, 1]))
-        >>> question_seconds(90.0, half, models=9)
-        5.0
-    """
-    share = len(question.nodes) / max(question.size, 1) * models / _MODELS
-    return audit / _QUESTIONS * share / (_GPU if question.x.is_cuda else 1)
+def question_seconds(name: str, models: Stack, question: Question) -> float:
+    """How long one question takes: its share of what the named engine predicts for an audit of such questions."""
+    share = len(question.nodes) / max(question.size, 1) * len(models) / _MODELS
+    return engines()[name].seconds(models, question) / _QUESTIONS * share / (_GPU if question.x.is_cuda else 1)
 
 
 def _rows(question: Question, hops: int) -> float:
@@ -173,13 +133,7 @@ def _rows(question: Question, hops: int) -> float:
 
 
 def shape_of(model: Profiled) -> tuple[object, ...]:
-    """What must agree for two models to be stacked: the calls of their programs, settings of layers, and shapes.
-
-    Example:
-        >>> from glasshouse.graph.models.profile import ModelProfile
-        >>> shape_of(Profiled(lambda x, edge_index: x, ModelProfile()))
-        ('black box', 2, False)
-    """
+    """What must agree for two models to be stacked: the calls of their programs, settings of layers, and shapes."""
     profile = model.profile
     if profile.program is None:
         return ("black box", profile.hops, profile.everywhere)
@@ -189,18 +143,7 @@ def shape_of(model: Profiled) -> tuple[object, ...]:
 
 
 def by_shape(models: Sequence[Profiled]) -> list[list[int]]:
-    """The places of the models in groups of one shape, in the order in which the shapes first appear.
-
-    Example:
-        >>> import torch
-        >>> from torch_geometric.data import Data
-        >>> from glasshouse.graph.models.profile import profile_models
-        >>> from glasshouse.graph.models.networks import build_gnn
-        >>> models = [build_gnn(name, features=2, hidden=4, classes=2) for name in ("gcn", "gat", "gcn")]
-        >>> data = Data(x=torch.randn(3, 2), edge_index=torch.tensor([[0, 1], [1, 2]]))
-        >>> by_shape(profile_models(models, data))
-        [[0, 2], [1]]
-    """
+    """The places of the models in groups of one shape, in the order in which the shapes first appear."""
     groups: dict[tuple[object, ...], list[int]] = {}
     for place, model in enumerate(models):
         groups.setdefault(shape_of(model), []).append(place)
@@ -210,23 +153,15 @@ def by_shape(models: Sequence[Profiled]) -> list[list[int]]:
 _KEPT = 2  # lists of models whose stacks are kept; a chain over two shapes asks about both in turn
 
 
-@dataclass(frozen=True, eq=False)
-class _Stacked:
-    """A list of models in stacks of one shape, each with its places; and the graph that they are asked about."""
-
-    given: tuple[object, ...]  # the models, the edges and their values
-    stacks: list[tuple[list[int], Stack]]
-
-
 def stacks_of(models: Sequence[Profiled], question: Question) -> list[tuple[list[int], Stack]]:
     """The models in stacks of one shape, each with its places; the same ones for all questions in one memory."""
     given = (*models, question.edge_index, question.edge_weight, question.edge_attr)
-    kept: list[_Stacked] = remembered(question.x, "stacks", list)
-    for one in kept:  # these very models and tensors: values would take long to compare
-        if len(one.given) == len(given) and all(map(operator.is_, one.given, given)):
-            return one.stacks
+    kept: list[tuple[tuple[object, ...], list[tuple[list[int], Stack]]]] = remembered(question.x, "stacks", list)
+    for others, stacks in kept:  # these very models and tensors: values would take long to compare
+        if len(others) == len(given) and all(map(operator.is_, others, given)):
+            return stacks
     stacks = [(numbers, Stack(models[number] for number in numbers)) for numbers in by_shape(models)]
-    kept.append(_Stacked(given, stacks))
+    kept.append((given, stacks))
     del kept[:-_KEPT]
     return stacks
 
@@ -243,22 +178,7 @@ class Block(NamedTuple):
 
 
 def cut_question(masks: int, nodes: int, *, seconds: float, each: float = _SECONDS) -> list[Block]:
-    """Blocks of some seconds each: whole masks, or parts of one mask's nodes if one mask takes longer.
-
-    Args:
-        masks: how many there are.
-        nodes: how many there are.
-        seconds: predicted for the whole question.
-        each: predicted for one block.
-
-    Example:
-        >>> cut_question(4, 100, seconds=8.0)
-        [Block(masks=(0, 2), nodes=(0, 100)), Block(masks=(2, 4), nodes=(0, 100))]
-        >>> len(cut_question(4, 100, seconds=1.0)), len(cut_question(4, 100, seconds=32.0))
-        (1, 8)
-        >>> len(cut_question(4, 100, seconds=1.0, each=0.5))
-        2
-    """
+    """Blocks of ``each`` predicted seconds: whole masks, or parts of one mask's nodes if one mask takes longer."""
     wanted = max(1, int(seconds / each))
     groups = min(wanted, masks)
     parts = min(max(1, wanted // max(masks, 1)), max(nodes, 1))
@@ -269,18 +189,12 @@ def answer_in_blocks(name: str, models: Stack, question: Question, *, memory: in
     """S and own losses [2, models, masks, nodes] by a named engine, for models of one shape.
 
     If the engine's answers about a node do not depend on what else is asked, and there are no workers, the question
-    stays whole; otherwise it is cut, so that the same question gives the same bytes wherever it is answered.
-
-    Args:
-        name: of the engine.
-        models: of one shape.
-        question: graph, masks and nodes.
-        memory: bytes that a block may take.
+    stays whole; otherwise it is cut, so that the same question gives the same bytes wherever it is answered. A block
+    may take ``memory`` bytes.
     """
     engine = engines()[name]
-    apart = getattr(engine, "apart", False)
     blocks, seconds = blocks_of(name, models, question)
-    if len(blocks) == 1 or (apart and not is_worth_spreading(seconds)):
+    if len(blocks) == 1 or (getattr(engine, "apart", False) and not is_worth_spreading(seconds)):
         return torch.stack(tuple(engine.toggles(models, question, memory=memory)))
     shape = (2, len(models), len(question.masks), len(question.nodes))
     found = torch.empty(shape, dtype=torch.float64, device=question.x.device)
@@ -295,9 +209,8 @@ def answer_in_blocks(name: str, models: Stack, question: Question, *, memory: in
 
 def blocks_of(name: str, models: Stack, question: Question) -> tuple[list[Block], float]:
     """The blocks of a question for a named engine, and the seconds that are predicted for all of them."""
-    engine = engines()[name]
-    seconds = question_seconds(engine.seconds(models, question), question, models=len(models))
-    each = _SHORT if getattr(engine, "apart", False) else _SECONDS
+    seconds = question_seconds(name, models, question)
+    each = _SHORT if getattr(engines()[name], "apart", False) else _SECONDS
     return cut_question(len(question.masks), len(question.nodes), seconds=seconds, each=each), seconds
 
 

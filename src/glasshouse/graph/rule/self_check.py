@@ -31,19 +31,14 @@ _AGAIN = 256  # nodes of a block that are asked about a second time, in other co
 class EngineCheck:
     """How far the engines were from the rule as written.
 
-    Args:
-        triples: how many signals were compared, each of one model, mask and node.
-        largest: their largest difference.
-        engines: names of the engines that the audit uses.
-
     Example:
         >>> EngineCheck(triples=8, largest=2.5e-6, engines=("layered",)).sentence()
         'layered; 8 signals against the rule as written: largest difference 2.5e-06'
     """
 
-    triples: int
-    largest: float
-    engines: tuple[str, ...]
+    triples: int  # how many signals were compared, each of one model, mask and node
+    largest: float  # their largest difference
+    engines: tuple[str, ...]  # names of the engines that the audit uses
 
     def sentence(self) -> str:
         """For the report."""

@@ -111,15 +111,7 @@ def question_about(
 def answer_question(
     models: Sequence[Profiled], question: Question, *, engine: EngineName | str = "auto", memory: int | None = None
 ) -> Toggles:
-    """`toggle_answers` behind the door: nothing is checked or profiled again.
-
-    Example:
-        >>> from torch_geometric.data import Data
-        >>> data = Data(x=torch.eye(2), edge_index=torch.tensor([[0, 1], [1, 0]]), y=torch.tensor([0, 1]))
-        >>> models = profile_models([lambda x, edges: x - 1], data)
-        >>> answer_question(models, ask(data, torch.tensor([[True, False]]), torch.tensor([1]))).signal
-        tensor([[[0.3133]]], dtype=torch.float64)
-    """
+    """`toggle_answers` behind the door: nothing is checked or profiled again."""
     shape = (2, len(models), len(question.masks), len(question.nodes))
     answer = torch.empty(shape, dtype=torch.float64, device=question.x.device)
     if answer.numel() and engine == "reference":
@@ -139,35 +131,16 @@ def answer_question(
 
 
 def engine_names(models: Sequence[Profiled], question: Question) -> list[str]:
-    """The engine that ``toggle_losses`` takes for each group of models of one shape.
-
-    Example:
-        >>> from torch_geometric.data import Data
-        >>> data = Data(x=torch.eye(2), edge_index=torch.tensor([[0, 1], [1, 0]]), y=torch.tensor([0, 1]))
-        >>> models = profile_models([lambda x, edge_index: x], data)
-        >>> engine_names(models, ask(data, torch.ones(1, 2, dtype=torch.bool), torch.tensor([0])))
-        ['packed']
-    """
+    """The engine that ``toggle_losses`` takes for each group of models of one shape."""
     with evaluation_mode(models):
         return [_chosen(stack, question, engine="auto") for _, stack in stacks_of(models, question)]
 
 
 def toggle_seconds(models: Sequence[Profiled], question: Question, *, engine: EngineName | str = "auto") -> float:
-    """About how long a question takes in this process, as its engines predict it; nothing is asked.
-
-    Example:
-        >>> from torch_geometric.data import Data
-        >>> data = Data(x=torch.eye(2), edge_index=torch.tensor([[0, 1], [1, 0]]), y=torch.tensor([0, 1]))
-        >>> models = profile_models([lambda x, edge_index: x], data)
-        >>> toggle_seconds(models, ask(data, torch.ones(1, 2, dtype=torch.bool), torch.tensor([0]))) < 1
-        True
-    """
-    total = 0.0
+    """About how long a question takes in this process, as its engines predict it; nothing is asked."""
     with evaluation_mode(models):
-        for _, stack in stacks_of(models, question):
-            audit = engines()[_chosen(stack, question, engine=engine)].seconds(stack, question)
-            total += question_seconds(audit, question, models=len(stack))
-    return total
+        stacks = [stack for _, stack in stacks_of(models, question)]
+        return sum(question_seconds(_chosen(some, question, engine=engine), some, question) for some in stacks)
 
 
 def _chosen(models: Stack, question: Question, *, engine: str) -> str:
@@ -205,15 +178,6 @@ def settled_engine(models: Sequence[Profiled], question: Question, *, work: int,
         question: about some of the training sets.
         work: how many pairs of a model and a training set the attack asks about, of all its targets.
         least: how many training sets the largest question has.
-
-    Example:
-        >>> from torch_geometric.data import Data
-        >>> from glasshouse.graph.models.networks import build_gnn
-        >>> data = Data(x=torch.eye(2), edge_index=torch.tensor([[0, 1], [1, 0]]), y=torch.tensor([0, 1]))
-        >>> models = profile_models([build_gnn("gcn", features=2, hidden=4, classes=2)], data)
-        >>> question = ask(data, torch.ones(1, 2, dtype=torch.bool), torch.tensor([0, 1]))
-        >>> [settled_engine(models, question, work=work) for work in (8, 10**9)]
-        ['layered', 'compiled']
     """
     count = round(work / MODELS_PER_AUDIT)  # an audit of usual size with so many masks is as much work
     count = max(least, min(count, _ENTRIES // max(question.size, 1)))

@@ -15,7 +15,7 @@ from glasshouse.compute import available_cores, is_worth_spreading, spread
 from glasshouse.core.arrays import BoolArray, FloatArray, IntArray
 from glasshouse.core.progress import open_bar
 from glasshouse.graph.models.profile import evaluation_mode
-from glasshouse.graph.rule.engines import Stack, engines, question_seconds
+from glasshouse.graph.rule.engines import Stack, question_seconds
 from glasshouse.graph.rule.question import ask
 from glasshouse.graph.rule.two_layers.engine import commit, supports, toggle
 from glasshouse.graph.rule.two_layers.graph import CSR, open_workers, release
@@ -83,9 +83,8 @@ def gibbs_masks(
 def _seconds(start: ChainStart, passes: int) -> float:
     """How long the chains should take: a pass visits as many nodes as a question about all of them."""
     question = ask(start.data, torch.from_numpy(start.masks), torch.arange(int(start.data.num_nodes)))
-    compiled = supports(start.models, start.data)
-    audit = engines()["compiled" if compiled else "packed"].seconds(Stack(start.models), question)
-    return passes * question_seconds(audit, question, models=len(start.models))
+    name = "compiled" if supports(start.models, start.data) else "packed"
+    return passes * question_seconds(name, Stack(start.models), question)
 
 
 def _one_chain(start: ChainStart, passes: int, task: tuple[BoolArray, np.random.Generator]) -> tuple[BoolArray, int]:

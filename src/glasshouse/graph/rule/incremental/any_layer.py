@@ -31,15 +31,6 @@ class Copies:
 
     Args:
         layer: it is copied, and never called by `one`.
-
-    Example:
-        >>> copies = Copies(nn.Linear(3, 2))
-        >>> with copies.one() as first, copies.one() as second:
-        ...     first is second
-        False
-        >>> with copies.one() as again:
-        ...     again is first or again is second
-        True
     """
 
     def __init__(self, layer: nn.Module) -> None:
@@ -60,16 +51,7 @@ class Copies:
 
 
 def can_copy(layer: nn.Module) -> bool:
-    """Whether a copy can stand for a layer; hooks and methods put into it may keep a state elsewhere.
-
-    Example:
-        >>> can_copy(nn.Linear(3, 2))
-        True
-        >>> layer = nn.Linear(3, 2)
-        >>> layer.lock = threading.Lock()
-        >>> can_copy(layer)
-        False
-    """
+    """Whether a copy can stand for a layer; hooks and methods put into it may keep a state elsewhere."""
     if is_altered(layer):
         return False
     try:
@@ -85,23 +67,14 @@ _NEAR = 2**26  # bytes of a part on a CPU: what one operation has made is still 
 
 @dataclass(frozen=True, kw_only=True)
 class Unknown:
-    """A layer that is asked itself; exact if a row depends on senders up to ``hops`` away and on their degrees.
+    """A layer that is asked itself; exact if a row depends on senders up to ``hops`` away and on their degrees."""
 
-    Args:
-        step: how the program calls it.
-        layers: the layer of each model.
-        widths: of the values that it reads, which lie side by side in its input.
-        width: of its output.
-        edges: by name, values of the edges that it reads, [edges, models or 1, ...].
-        dtype: of its output; whole numbers in, as codes, may well be fractions out.
-    """
-
-    step: MessageStep
-    layers: Sequence[nn.Module]
-    widths: tuple[int, ...]
-    width: int
-    edges: Mapping[str, Tensor]
-    dtype: torch.dtype = torch.float32
+    step: MessageStep  # how the program calls it
+    layers: Sequence[nn.Module]  # the layer of each model
+    widths: tuple[int, ...]  # of the values that it reads, which lie side by side in its input
+    width: int  # of its output
+    edges: Mapping[str, Tensor]  # by name, values of the edges that it reads, [edges, models or 1, ...]
+    dtype: torch.dtype = torch.float32  # of its output; whole numbers in, as codes, may well be fractions out
 
     @classmethod
     def of(

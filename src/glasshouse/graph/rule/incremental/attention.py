@@ -72,17 +72,6 @@ class Ends(NamedTuple):
 class Attention:
     """Messages of pairs, weighted; arguments as of `glasshouse.graph.layers.layer_type.Operations.attend`.
 
-    Args:
-        ends: from inputs [rows, models or 1, width] to their parts.
-        score: from parts [pairs, models or 1, heads, ...] to scores [pairs, models, heads], or None.
-        message: likewise, to messages [pairs, models, heads, channels]; None for what is sent.
-        edges: what edges give, or None.
-        loops: features of an added self-loop, or None.
-        mean: whether weights are divided by their sum.
-        concat: heads side by side, else their mean.
-        bias: [models, out] or None.
-        sample: a few inputs, which show the widths.
-
     Example:
         >>> def ends(rows):
         ...     heads = rows.unflatten(2, (4, -1))
@@ -91,16 +80,18 @@ class Attention:
         2
     """
 
-    ends: Callable[[Tensor], Ends]
-    sample: Tensor
+    ends: Callable[[Tensor], Ends]  # from inputs [rows, models or 1, width] to their parts
+    sample: Tensor  # a few inputs, which show the widths
     _: KW_ONLY
+    # from parts [pairs, models or 1, heads, ...] to scores [pairs, models, heads], or None
     score: Callable[..., Tensor] | None = None
+    # likewise, to messages [pairs, models, heads, channels]; None for what is sent
     message: Callable[..., Tensor] | None = None
-    edges: EdgeValues | None = None
-    loops: float | Literal["mean"] | None = None
-    mean: bool = True
-    concat: bool = True
-    bias: Tensor | None = None
+    edges: EdgeValues | None = None  # what edges give, or None
+    loops: float | Literal["mean"] | None = None  # features of an added self-loop, or None
+    mean: bool = True  # whether weights are divided by their sum
+    concat: bool = True  # heads side by side, else their mean
+    bias: Tensor | None = None  # [models, out] or None
     divides_by_degree: bool = False
     counts_senders: bool = False
     hops: int = 1
@@ -285,15 +276,7 @@ class KeptAttention:
         return summed_features(edges, self.graph, source, receiver, owner, rows)
 
     def _add_loops(self, softmax: _Softmax, own: Ends, node: Tensor, features: Tensor | None, messages: Tensor) -> None:
-        """Add the self-loops of rows to their senders.
-
-        Args:
-            softmax: of the rows.
-            own: their parts.
-            node: their nodes [rows].
-            features: sums of the features of their messages.
-            messages: how many messages there are, [rows].
-        """
+        """Add the self-loops of rows to their senders, from sums of the features of so many messages [rows]."""
         edges, fill = self.layer.edges, self.layer.loops
         if fill is None:
             looped = (self.graph.loops[node] > 0).nonzero().squeeze(1)

@@ -62,21 +62,13 @@ class Paths:
 
 @dataclass(frozen=True, kw_only=True)
 class Rings:
-    """Where changes go, for a chunk of targets.
+    """Where changes go, for a chunk of targets."""
 
-    Args:
-        targets: target nodes in the union, [targets].
-        removes: True where the target is a member, so that toggling removes it, bool [targets].
-        balls: ball 0 (the target alone) to ball R.
-        outward: paths from ball k to ball k + 1.
-        around: paths from ball R to itself, if a layer needs them.
-    """
-
-    targets: Tensor
-    removes: Tensor
-    balls: list[Ball]
-    outward: list[Paths]
-    around: Paths | None
+    targets: Tensor  # target nodes in the union, [targets]
+    removes: Tensor  # true where the target is a member, so that toggling removes it, bool [targets]
+    balls: list[Ball]  # ball 0 (the target alone) to ball R
+    outward: list[Paths]  # paths from ball k to ball k + 1
+    around: Paths | None  # paths from ball R to itself, if a layer needs them
 
     def step(self, inner: int, outer: int) -> Step:
         """From one ball to a later one, or from the outermost one to itself."""
@@ -87,21 +79,13 @@ class Rings:
 
 @dataclass(frozen=True, kw_only=True)
 class Step:
-    """One layer's way from the rows whose inputs change to the rows that it makes.
+    """One layer's way from the rows whose inputs change to the rows that it makes."""
 
-    Args:
-        targets: target nodes in the union, [targets].
-        removes: True where toggling removes the target, bool [targets].
-        source: the inner ball, which sends.
-        ball: the outer ball, which receives.
-        drawn: paths from the inner ball to the outer one; None for a layer of several steps, which follows none.
-    """
-
-    targets: Tensor
-    removes: Tensor
-    source: Ball
-    ball: Ball
-    drawn: Paths | None
+    targets: Tensor  # target nodes in the union, [targets]
+    removes: Tensor  # true where toggling removes the target, bool [targets]
+    source: Ball  # the inner ball, which sends
+    ball: Ball  # the outer ball, which receives
+    drawn: Paths | None  # from the inner ball to the outer one; None for a layer of several steps, which follows none
 
     @classmethod
     def to_all(cls, graph: MaskedGraph) -> Step:
@@ -135,15 +119,7 @@ class Step:
 
 
 def draw_rings(graph: MaskedGraph, targets: Tensor, *, radius: int, around: bool) -> Rings:
-    """Balls 0 ... radius of the targets [targets] (nodes in the union), with all paths.
-
-    Example:
-        >>> from glasshouse.graph.rule.incremental.graph import coalesce, mask_graph
-        >>> line = torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]])
-        >>> graph = mask_graph(coalesce(line, 3, torch.float32), torch.tensor([[True, True, True]]))
-        >>> [ball.node.tolist() for ball in draw_rings(graph, torch.tensor([0]), radius=2, around=False).balls]
-        [[0], [0, 1], [0, 1, 2]]
-    """
+    """Balls 0 ... radius of the targets [targets] (nodes in the union), with all paths."""
     removes = graph.members[targets]
     rings = Rings(targets=targets, removes=removes, balls=[target_ball(graph, targets)], outward=[], around=None)
     for _ in range(radius):

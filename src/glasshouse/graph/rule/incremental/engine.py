@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
 
 import torch
 from torch import Tensor
@@ -22,7 +21,6 @@ from glasshouse.graph.rule.incremental.layer import Cost
 from glasshouse.graph.rule.incremental.operations import MessageOperation, Operation
 from glasshouse.graph.rule.incremental.program import (
     ChangedBalls,
-    ForwardState,
     LossesToSignal,
     changed_balls,
     first_that_drops,
@@ -36,21 +34,10 @@ from glasshouse.training.batches import spread
 
 
 def in_turns(work: Callable[[slice], Tensor], parts: Sequence[slice], *, device: torch.device, threads: bool) -> Tensor:
-    """The results of all parts, one after another.
+    """The results of all parts, one after another; on a CPU at the same time if they may share ``threads``.
 
     The parts do not depend on the number of cores, so that neither do the last bits. Torch's own threads wait for each
     other at every operation; parts wait only once, at the end.
-
-    Args:
-        work: makes the rows of one part.
-        parts: in the order of the result.
-        device: on a GPU parts come one at a time.
-        threads: whether parts may be worked on at the same time.
-
-    Example:
-        >>> parts = [slice(0, 2), slice(2, 3)]
-        >>> in_turns(lambda part: torch.arange(9)[part], parts, device=torch.device("cpu"), threads=True)
-        tensor([0, 1, 2])
     """
     if not threads or device.type != "cpu" or len(parts) == 1 or torch.get_num_threads() == 1:
         return torch.cat([work(part) for part in parts])
@@ -86,12 +73,7 @@ LOSS_BYTES = 60  # for each logit of a changed row while it becomes a loss, in f
 
 @dataclass(frozen=True, kw_only=True)
 class WorkPlan:
-    """How many models and masks are worked on at once, and how many bytes temporary arrays may take.
-
-    Example:
-        >>> WorkPlan(models=9, masks=8, temporary=2**29).masks
-        8
-    """
+    """How many models and masks are worked on at once, and how many bytes temporary arrays may take."""
 
     models: int
     masks: int
@@ -102,10 +84,6 @@ def default_memory(device: torch.device) -> int:
     """Bytes to use by default: the limit on memory on the CPU, 1 GiB; on a GPU 32 GiB or two fifths of what is free.
 
     Workers that use the same GPU share the 32 GiB: the first ones would otherwise leave nothing to the others.
-
-    Example:
-        >>> default_memory(torch.device("cpu")) == 2**30
-        True
     """
     if device.type != "cuda":
         return current_limit()
@@ -135,15 +113,10 @@ def make_plan(
     threads: bool = True,
     drops: bool = False,
 ) -> WorkPlan:
-    """As many models and masks at once as fit; at least one of each.
+    """As many models and masks at once as fit, at least one of each; costs are those of one model's operations.
 
-    Args:
-        costs: of the operations of one model.
-        question: sizes of graph and masks.
-        models: how many there are.
-        memory: bytes.
-        threads: whether cores may work on parts at the same time; if not, a part may be larger.
-        drops: whether rows that do not change are left out; a part is then smaller than its estimate.
+    A part may be larger if cores may not work on parts at the same time (``threads``), and where rows that do not
+    change are left out (``drops``), since it is then smaller than its estimate.
     """
     kept = int(memory * _KEPT_SHARE)
     for_model, for_graph = _kept_bytes(costs, question), _graph_bytes(question)
@@ -157,11 +130,7 @@ def make_plan(
 def target_costs(graph: MaskedGraph, targets: Tensor, placed: Sequence[ChangedBalls], *, logits: int) -> Tensor:
     """Upper estimate of the bytes that each target needs, [targets], from the number of walks that start there.
 
-    Args:
-        graph: the union of masks.
-        targets: nodes in the union.
-        placed: the operations of all models, and the balls that they read and write.
-        logits: logits of one node, over all models.
+    ``placed`` are the operations of all models, which together give one node so many logits.
     """
     receivers = graph.receivers
     most_rows, most_paths = graph.size, max(len(receivers.other), 1)
@@ -191,13 +160,7 @@ _RATE = 4e-9  # seconds for one value on two cores
 
 @register_engine("layered", rank=10)
 class Layered:
-    """Every model with a program (`glasshouse.graph.programs`), of any depth, on the CPU or a GPU.
-
-    Example:
-        >>> from glasshouse.graph.models.profile import ModelProfile, Profiled
-        >>> Layered().supports(Stack([Profiled(lambda x, edge_index: x, ModelProfile())]), None)
-        False
-    """
+    """Every model with a program (`glasshouse.graph.programs`), of any depth, on the CPU or a GPU."""
 
     def supports(self, models: Stack, question: Question) -> bool:
         """See :class:`~glasshouse.graph.rule.engines.Engine`."""
@@ -252,10 +215,10 @@ def _answer(
     else:
         costs = target_costs(graph, targets, placed, logits=models * ends.classes)
         parts = list(slices_within(costs, plan.temporary))
-        work = partial(_signals, program, targets, ends)
-        found = in_turns(work, parts, device=targets.device, threads=are_safe(placed))
+        found = in_turns(
+            lambda part: program.signals(targets[part], ends),
+            parts,
+            device=targets.device,
+            threads=are_safe(placed),
+        )
     return found.reshape(masks, count, 2, -1).permute(2, 3, 0, 1)
-
-
-def _signals(program: ForwardState, targets: Tensor, ends: LossesToSignal, part: slice) -> Tensor:
-    return program.signals(targets[part], ends)

@@ -18,12 +18,7 @@ from glasshouse.graph.rule.incremental.segments import segment_sum, starts_of
 
 @dataclass(frozen=True, kw_only=True)
 class Cost:
-    """Memory that a layer needs, in bytes; the plan splits the work by it.
-
-    Example:
-        >>> Cost(node=10, row=20, path=30).node
-        10
-    """
+    """Memory that a layer needs, in bytes; the plan splits the work by it."""
 
     node: int  # kept for each node and mask
     row: int  # while working, for each changed row
@@ -91,15 +86,7 @@ def outputs_of(layer: Layer, inputs: Tensor, graph: MaskedGraph, *, limit: int) 
 
 
 def under_every_mask(values: Tensor, graph: MaskedGraph) -> Tensor:
-    """Values of the n nodes repeated for each mask, [N, ...]; values that already have N rows are not changed.
-
-    Example:
-        >>> import torch
-        >>> from glasshouse.graph.rule.incremental.graph import coalesce, mask_graph
-        >>> edges = coalesce(torch.zeros(2, 0, dtype=torch.long), 3, torch.float32)
-        >>> under_every_mask(torch.ones(3, 2), mask_graph(edges, torch.ones(4, 3, dtype=torch.bool))).shape
-        torch.Size([12, 2])
-    """
+    """Values of the n nodes repeated for each mask, [N, ...]; values that already have N rows are not changed."""
     copies = len(graph.members) // graph.size
     if copies == 1 or len(values) == len(graph.members):
         return values
@@ -108,19 +95,10 @@ def under_every_mask(values: Tensor, graph: MaskedGraph) -> Tensor:
 
 @dataclass(frozen=True, kw_only=True)
 class EdgeValues:
-    """Features of the edges, and what each model makes of them.
+    """Features of the edges, and what each model makes of them."""
 
-    Args:
-        values: [edges, models or 1, width].
-        map: from features [some, models or 1, width] to what is used; None if they are used as they are.
-
-    Example:
-        >>> import torch
-        >>> EdgeValues(values=torch.ones(7, 1, 2), map=torch.neg).of(torch.tensor([0, 4])).shape
-        torch.Size([2, 1, 2])
-    """
-
-    values: Tensor
+    values: Tensor  # [edges, models or 1, width]
+    # from features [some, models or 1, width] to what is used; None if they are used as they are
     map: Callable[[Tensor], Tensor] | None = None
 
     def of(self, number: Tensor) -> Tensor:
@@ -134,17 +112,11 @@ class EdgeValues:
 
 @dataclass(frozen=True, kw_only=True)
 class Messages:
-    """Edges between pairs of nodes; a repeated edge is several messages if edges have values, else it is counted.
+    """Edges between pairs of nodes; a repeated edge is several messages if edges have values, else it is counted."""
 
-    Args:
-        pair: which pair each message belongs to, ascending [messages]; None if each pair is one message.
-        times: how often each message counts, [messages], or None for once.
-        edges: what the edges give, [messages, models or 1, out], or None.
-    """
-
-    pair: Tensor | None
-    times: Tensor | None
-    edges: Tensor | None
+    pair: Tensor | None  # which pair each message belongs to, ascending [messages]; None if each pair is one message
+    times: Tensor | None  # how often each message counts, [messages], or None for once
+    edges: Tensor | None  # what the edges give, [messages, models or 1, out], or None
 
     def spread(self, values: Tensor) -> Tensor:
         """Values of pairs [pairs, ...] for each message."""

@@ -23,29 +23,15 @@ from glasshouse.graph.rule.incremental.triton import plain_maxima, ranked_sender
 
 @dataclass(frozen=True, kw_only=True)
 class Largest:
-    """Maxima of every node's senders; ties are kept by multiplicity, so the second largest may equal the first.
+    """Maxima of every node's senders; ties are kept by multiplicity, so the second largest may equal the first."""
 
-    Args:
-        graph: who sends to whom; a self-loop makes a node its own sender.
-        value: the maxima [N, values], -inf for a node without senders.
-        sender: the nodes with the largest values, in order, int32 [ranks, N, values]; -1 if there are fewer.
-    """
-
-    graph: MaskedGraph
-    value: Tensor
-    sender: Tensor
+    graph: MaskedGraph  # who sends to whom; a self-loop makes a node its own sender
+    value: Tensor  # the maxima [N, values], -inf for a node without senders
+    sender: Tensor  # the nodes with the largest values, in order, int32 [ranks, N, values]; -1 if there are fewer
 
 
 def find_largest(values: Tensor, graph: MaskedGraph, *, ranks: int, limit: int) -> Largest:
-    """The ``ranks`` largest senders of each node, for values [N, values].
-
-    Example:
-        >>> from glasshouse.graph.rule.incremental.graph import coalesce, mask_graph
-        >>> edges = coalesce(torch.tensor([[0, 1], [2, 2]]), 3, torch.float32)
-        >>> graph = mask_graph(edges, torch.ones(1, 3, dtype=torch.bool))
-        >>> find_largest(torch.tensor([[1.0], [5.0], [9.0]]), graph, ranks=2, limit=2**20).sender[:, 2, 0]
-        tensor([1, 0], dtype=torch.int32)
-    """
+    """The ``ranks`` largest senders of each node, for values [N, values]."""
     if triton.usable(values):
         value, sender = ranked_senders(values, graph, ranks=ranks)
         return Largest(graph=graph, value=value, sender=sender)
@@ -67,15 +53,7 @@ def find_largest(values: Tensor, graph: MaskedGraph, *, ranks: int, limit: int) 
 
 
 def largest_values(values: Tensor, graph: MaskedGraph, *, limit: int) -> Tensor:
-    """The maxima of each node's senders alone, [N, values], -inf for a node without senders.
-
-    Example:
-        >>> from glasshouse.graph.rule.incremental.graph import coalesce, mask_graph
-        >>> edges = coalesce(torch.tensor([[0, 1], [2, 2]]), 3, torch.float32)
-        >>> graph = mask_graph(edges, torch.ones(1, 3, dtype=torch.bool))
-        >>> largest_values(torch.tensor([[1.0], [5.0], [9.0]]), graph, limit=2**20)[2]
-        tensor([5.])
-    """
+    """The maxima of each node's senders alone, [N, values], -inf for a node without senders."""
     if triton.usable(values):
         return plain_maxima(values, graph)
     return find_largest(values, graph, ranks=1, limit=limit).value
@@ -101,11 +79,7 @@ def _rank(values: Tensor, graph: MaskedGraph, rows: Tensor, width: int, value: T
 def bag_max(table: Tensor, index: Tensor, paths: Paths, *, without: Tensor) -> Tensor:
     """Maxima over the paths into each outer row, [outer rows, values], -inf if there is none.
 
-    Args:
-        table: values [any, values].
-        index: where each inner row's values are in the table, [inner rows].
-        paths: the paths.
-        without: inner rows to leave out, bool [inner rows].
+    ``index`` says which row of the table each inner row has, and ``without`` which are left out, [inner rows] both.
     """
     start, source = paths.start, paths.source
     if bool(without.any()):
@@ -121,16 +95,9 @@ def bag_max(table: Tensor, index: Tensor, paths: Paths, *, without: Tensor) -> T
 def largest_other(
     values: Tensor, largest: Largest, ball: Ball, source: Ball, row: Tensor, column: Tensor, *, limit: int
 ) -> Tensor:
-    """The largest value among senders that are not in the source ball, for single entries, [entries].
+    """The largest value among senders that are not in the source ball, for some rows of a ball and columns, [entries].
 
-    Args:
-        values: the senders' values [N, values].
-        largest: their ranking.
-        ball: the ball whose rows receive.
-        source: the ball of senders to leave out.
-        row: rows of ``ball`` [entries].
-        column: columns of ``values`` [entries].
-        limit: bytes that temporary arrays may take.
+    ``values`` [N, values] are those of all senders, ``largest`` is their ranking.
     """
     answer = values.new_full((len(row),), -torch.inf)
     nodes = len(values)
@@ -166,21 +133,11 @@ _RANKS = 4  # senders kept for each value; beyond them a value is looked up amon
 
 @dataclass(frozen=True, kw_only=True)
 class Maximum:
-    """``weight * max over senders of their inputs + root * own input + bias``; a maximum without senders is 0.
+    """``weight * max over senders of their inputs + root * own input + bias``; a maximum without senders is 0."""
 
-    Args:
-        weight: [models, width, out].
-        root: [models, width, out] or None.
-        bias: [models, out] or None.
-
-    Example:
-        >>> Maximum(weight=torch.ones(2, 3, 4), root=None, bias=None).divides_by_degree
-        False
-    """
-
-    weight: Tensor
-    root: Tensor | None
-    bias: Tensor | None
+    weight: Tensor  # [models, width, out]
+    root: Tensor | None  # [models, width, out] or None
+    bias: Tensor | None  # [models, out] or None
     divides_by_degree: bool = False
     counts_senders: bool = False
     hops: int = 1
@@ -296,12 +253,7 @@ _ENTRY_BYTES = 120  # while entries are sorted, or looked up
 
 @dataclass(frozen=True, kw_only=True)
 class SparseRows:
-    """The non-zero features of n nodes: those of node x are at ``start[x] ... start[x + 1] - 1``.
-
-    Example:
-        >>> sparse_rows(torch.tensor([[0.0, 0.0, 3.0], [0.0, 0.0, 0.0]])).column
-        tensor([2])
-    """
+    """The non-zero features of n nodes: those of node x are at ``start[x] ... start[x + 1] - 1``."""
 
     start: Tensor  # [n + 1]
     column: Tensor  # [entries]
@@ -330,16 +282,7 @@ def flat(weight: Tensor) -> Tensor:
 
 
 def for_features(layer: Layer, x: Tensor, edge_index: Tensor) -> Layer:
-    """The form of a first layer that suits the features [n, width]: sparse where that is possible and faster.
-
-    Example:
-        >>> layer = Maximum(weight=torch.ones(1, 40, 2), root=None, bias=None)
-        >>> edge_index = torch.tensor([[0], [1]])
-        >>> type(for_features(layer, torch.eye(40), edge_index)).__name__
-        'SparseMaximum'
-        >>> type(for_features(layer, -torch.eye(40), edge_index)).__name__
-        'Maximum'
-    """
+    """The form of a first layer that suits the features [n, width]: sparse where that is possible and faster."""
     if not isinstance(layer, Maximum) or x.numel() == 0:
         return layer
     if int(x.count_nonzero()) > _MOST * x.numel() or not bool((x >= 0).all()):
@@ -360,17 +303,11 @@ class Ranked(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class SparseMaximum:
-    """A :class:`~glasshouse.graph.rule.incremental.maximum.Maximum` layer over sparse features.
+    """A :class:`~glasshouse.graph.rule.incremental.maximum.Maximum` layer over sparse features."""
 
-    Args:
-        dense: the layer.
-        features: what it reads.
-        entries: features that a node's senders have, on average.
-    """
-
-    dense: Maximum
-    features: SparseRows
-    entries: int
+    dense: Maximum  # the layer
+    features: SparseRows  # what it reads
+    entries: int  # features that a node's senders have, on average
     divides_by_degree: bool = False
     counts_senders: bool = False
     hops: int = 1

@@ -29,17 +29,11 @@ SAMPLE = 4  # rows that every value has while a program is lowered, to learn wid
 
 @dataclass(frozen=True, eq=False)
 class Slot:
-    """A value of the stacked program.
+    """A value of the stacked program."""
 
-    Args:
-        number: its place.
-        sample: a few rows [rows, models or 1, width] of random numbers, of its width and type.
-        fixed: whether it depends on a node's own features alone, so that no toggle changes it.
-    """
-
-    number: int
-    sample: Tensor
-    fixed: bool
+    number: int  # its place
+    sample: Tensor  # a few rows [rows, models or 1, width] of random numbers, of its width and type
+    fixed: bool  # whether it depends on a node's own features alone, so that no toggle changes it
 
     @property
     def width(self) -> int:
@@ -82,11 +76,6 @@ def sources_of(operation: Operation) -> tuple[Slot, ...]:
 class Builder:
     """Collects the operations of K models; a layer type adds those of its layer.
 
-    Args:
-        models: K.
-        device: of the weights.
-        dtype: that the models compute in.
-
     Example:
         >>> from glasshouse.graph.rule.incremental.sum import Scaling, Summed
         >>> build = Builder(models=2, device=torch.device("cpu"), dtype=torch.float32)
@@ -96,9 +85,9 @@ class Builder:
         4
     """
 
-    models: int
-    device: torch.device
-    dtype: torch.dtype
+    models: int  # K
+    device: torch.device  # of the weights
+    dtype: torch.dtype  # that the models compute in
     operations: list[Operation] = field(default_factory=list)
     _slots: int = 0
 
@@ -134,12 +123,7 @@ def layer_operations(
 ) -> Slot:
     """Add one message-passing call: by the formula of its type if there is one, else by calls of the layer itself.
 
-    Args:
-        step: the call.
-        roots: the traced models.
-        build: collects the operations.
-        slots: values of nodes by name.
-        edges: values of edges by name, [edges, models or 1, ...].
+    Values of nodes and of edges [edges, models or 1, ...] are found by their names; ``roots`` are the traced models.
     """
     layers = [root.get_submodule(step.module) for root in roots]
     kind, before = toggled_type(layers[0], step), len(build.operations)

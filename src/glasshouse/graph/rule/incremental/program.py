@@ -38,19 +38,7 @@ from glasshouse.graph.rule.question import Question
 
 
 def lower(models: Sequence[Profiled], question: Question) -> list[Operation]:
-    """The operations of models that share a program; the last one gives the logits.
-
-    Example:
-        >>> from torch_geometric.data import Data
-        >>> from glasshouse.graph.models.profile import profile_models
-        >>> from glasshouse.graph.models.networks import build_gnn
-        >>> from glasshouse.graph.rule.question import ask
-        >>> data = Data(x=torch.eye(2), edge_index=torch.tensor([[0, 1], [1, 0]]), y=torch.tensor([0, 1]))
-        >>> models = profile_models([build_gnn("gcn", features=2, hidden=4, classes=2) for _ in range(3)], data)
-        >>> question = ask(data, torch.ones(1, 2, dtype=torch.bool), torch.tensor([0]))
-        >>> [type(one).__name__ for one in lower(models, question)]
-        ['MessageOperation', 'RowOperation', 'MessageOperation']
-    """
+    """The operations of models that share a program; the last one gives the logits."""
     profile = models[0].profile
     program = profile.program
     if program is None:
@@ -86,17 +74,15 @@ def _value_at(root: Any, question: Question) -> tuple[torch.device, torch.dtype]
     return question.x.device, question.x.dtype
 
 
-def _suited(operation: Operation, question: Question) -> Operation:
-    """An operation that reads the features, in the form that suits them."""
-    if not isinstance(operation, MessageOperation) or operation.source.number != 0:
-        return operation
-    return replace(operation, layer=for_features(operation.layer, question.x, question.edge_index))
-
-
 def _in_use(operations: Sequence[Operation], output: Slot, question: Question) -> list[Operation]:
     """The operations up to the one that makes the output; an activation may write into what only it reads."""
     last = next(place for place, one in enumerate(operations) if one.result is output)
-    used = [_suited(one, question) for one in operations[: last + 1]]
+    used = [
+        replace(one, layer=for_features(one.layer, question.x, question.edge_index))
+        if isinstance(one, MessageOperation) and one.source.number == 0
+        else one
+        for one in operations[: last + 1]
+    ]
     read = [slot.number for one in used for slot in sources_of(one)]
     fresh = {one.result.number for one in used if isinstance(one, MessageOperation) and one.result is not output}
     return [
@@ -115,19 +101,12 @@ _ROW_COPIES = 2  # of a row while a row-wise operation on several values works: 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ChangedBalls:
-    """An operation, and which balls it reads and writes.
+    """An operation, and which balls it reads and writes."""
 
-    Args:
-        operation: of the stacked program.
-        inner: the ball whose changed rows it reads; 0 if its inputs do not change.
-        outer: the ball whose rows it makes; None if no toggle changes them.
-        keeps: whether later operations need its values under every mask, beside rows that changed.
-    """
-
-    operation: Operation
-    inner: int
-    outer: int | None
-    keeps: bool
+    operation: Operation  # of the stacked program
+    inner: int  # the ball whose changed rows it reads; 0 if its inputs do not change
+    outer: int | None  # the ball whose rows it makes; None if no toggle changes them
+    keeps: bool  # whether later operations need its values under every mask, beside rows that changed
 
     def cost(self) -> Cost:
         """Memory that it takes; a message-passing layer knows its own."""
@@ -142,21 +121,7 @@ class ChangedBalls:
 
 
 def changed_balls(operations: Sequence[Operation], *, radius: int | None) -> list[ChangedBalls]:
-    """For each operation the balls that it reads and writes.
-
-    Args:
-        operations: of the stacked program.
-        radius: the outermost ball whose answers are wanted; None for all that change.
-
-    Example:
-        >>> import torch
-        >>> from glasshouse.graph.rule.incremental.sum import Scaling, Summed
-        >>> build = Builder(models=1, device=torch.device("cpu"), dtype=torch.float32)
-        >>> layer = Summed(Scaling(normalisation="symmetric", loops="added"), torch.ones(1, 2, 2))
-        >>> _ = build.message(layer, build.message(layer, build.features(torch.ones(3, 2))))
-        >>> [(one.inner, one.outer) for one in changed_balls(build.operations, radius=2)]
-        [(1, 2), (2, 2)]
-    """
+    """For each operation the balls that it reads and writes, up to a radius, or None for all rows that change."""
     ball: dict[int, int] = {}  # by slot, for values that a toggle changes
     placed: list[ChangedBalls] = []
     for one in operations:
@@ -170,17 +135,14 @@ def changed_balls(operations: Sequence[Operation], *, radius: int | None) -> lis
         if outer is not None:
             ball[one.result.number] = outer
         placed.append(ChangedBalls(operation=one, inner=inner, outer=outer, keeps=False))
-    kept = _kept(placed, ball)
+    kept = {  # what a row-wise operation reads in a larger ball than it changes in, or what never changes
+        source.number
+        for one in placed
+        if isinstance(one.operation, RowOperation) and one.outer is not None
+        for source in one.operation.sources
+        if ball.get(source.number) != one.outer
+    }
     return [replace(one, keeps=one.operation.result.number in kept) for one in placed]
-
-
-def _kept(placed: Sequence[ChangedBalls], ball: dict[int, int]) -> set[int]:
-    """Values that a row-wise operation reads in a larger ball than they change in, or that never change."""
-    kept = set()
-    for one in placed:
-        if isinstance(one.operation, RowOperation) and one.outer is not None:
-            kept |= {source.number for source in one.operation.sources if ball.get(source.number) != one.outer}
-    return kept
 
 
 def first_that_drops(placed: Sequence[ChangedBalls]) -> int | None:
@@ -209,12 +171,7 @@ def first_that_drops(placed: Sequence[ChangedBalls]) -> int | None:
 
 @dataclass(frozen=True, kw_only=True)
 class LossesToSignal:
-    """What turns logits into signals: labels [N], kept losses [N, models] and the number of classes.
-
-    Example:
-        >>> LossesToSignal.of(torch.tensor([0, 1]), torch.zeros(2, 3, 4)).kept_loss.shape
-        torch.Size([2, 3])
-    """
+    """What turns logits into signals: labels [N], kept losses [N, models] and the number of classes."""
 
     labels: Tensor
     kept_loss: Tensor
@@ -249,18 +206,12 @@ def _losses(logits: Tensor, labels: Tensor) -> Tensor:
 
 @dataclass(frozen=True, kw_only=True)
 class ForwardState:
-    """The state of a program after the forward pass under a group of masks.
+    """The state of a program after the forward pass under a group of masks."""
 
-    Args:
-        placed: the operations and their balls.
-        graph: the union of the masks' graphs.
-        layers: the state of each message-passing layer, in order.
-        values: by slot, the kept values that toggles read: [N, models or 1, width], or [n, ...] if they never change.
-    """
-
-    placed: Sequence[ChangedBalls]
-    graph: MaskedGraph
-    layers: Sequence[Kept]
+    placed: Sequence[ChangedBalls]  # the operations and their balls
+    graph: MaskedGraph  # the union of the masks' graphs
+    layers: Sequence[Kept]  # the state of each message-passing layer, in order
+    # by slot, the kept values that toggles read: [N, models or 1, width], or [n, ...] if they never change
     values: Mapping[int, Tensor]
 
     @cached_property
@@ -316,13 +267,9 @@ class ForwardState:
 def forward_state(
     placed: Sequence[ChangedBalls], x: Tensor, graph: MaskedGraph, *, limit: int
 ) -> tuple[ForwardState, Tensor]:
-    """The forward pass under all masks: the state, and the logits [N, models, classes].
+    """The forward pass under all masks for features [n, width]: the state, and the logits [N, models, classes].
 
-    Args:
-        placed: the operations and their balls.
-        x: the features [n, width].
-        graph: the union of the masks' graphs.
-        limit: bytes that temporary arrays may take.
+    Temporary arrays may take ``limit`` bytes.
     """
     layers: list[Kept] = []
 
@@ -353,30 +300,18 @@ def _passed(
 ) -> tuple[dict[int, Tensor], Tensor]:
     """Values by slot and the logits, with ``run`` for every layer; slots that nothing reads any more are freed."""
     values: dict[int, Tensor] = {0: x.unsqueeze(1)}
-    readers = _last_readers(placed)
-    for number, one in enumerate(placed):
+    last = {source.number: one for one in placed for source in sources_of(one.operation)}  # which reads a slot
+    for one in placed:
         operation = one.operation
+        given = [values[source.number] for source in sources_of(operation)]
         if isinstance(operation, MessageOperation):
-            made = run(operation.layer, values[operation.source.number])
-        else:
-            made = operation.function(*_together([values[source.number] for source in operation.sources], graph))
+            made = run(operation.layer, *given)
+        elif len({len(value) for value in given}) == 1:
+            made = operation.function(*given)
+        else:  # those that never change are repeated for each mask
+            made = operation.function(*[under_every_mask(value, graph) for value in given])
         values[operation.result.number] = made
-        for slot in [slot for slot, last in readers.items() if last == number and slot in values]:
-            if slot not in needed:
+        for slot in {source.number for source in sources_of(operation)} - needed:
+            if last[slot] is one:
                 del values[slot]
     return values, under_every_mask(values[placed[-1].operation.result.number], graph)
-
-
-def _together(values: list[Tensor], graph: MaskedGraph) -> list[Tensor]:
-    """Values of one row-wise operation with equally many rows: those that never change are repeated for each mask."""
-    if len({len(value) for value in values}) == 1:
-        return values
-    return [under_every_mask(value, graph) for value in values]
-
-
-def _last_readers(placed: Sequence[ChangedBalls]) -> dict[int, int]:
-    """By slot, the number of the last operation that reads it."""
-    readers: dict[int, int] = {}
-    for number, one in enumerate(placed):
-        readers.update({source.number: number for source in sources_of(one.operation)})
-    return readers

@@ -23,29 +23,19 @@ from glasshouse.graph.rule.incremental.triton import summed_rows
 
 @dataclass(frozen=True, kw_only=True)
 class Scaling:
-    """The factors of a sum of messages, before the graph is known.
+    """The factors of a sum of messages, before the graph is known."""
 
-    Args:
-        normalisation: ``"symmetric"`` divides by the root degrees of both ends, ``"mean"`` by the number of messages,
-            ``"none"`` by nothing; ``"laplacian"`` is symmetric without any self-loop. The degree of a node is the sum
-            of the weights of its messages.
-        loops: ``"added"``: every node has one self-loop; ``"listed"``: those of the graph, as edges like all others.
-        edge_weight: one weight per edge, [edges], or None if all are 1.
-        fill: weight of an added self-loop; a self-loop of the graph keeps its own. It is 1 without weights of edges.
-        own: what the message of a self-loop is multiplied with; degrees count it once.
-        weighted_mean: whether the mean divides by the sum of the messages' weights, not by their number.
-
-    Example:
-        >>> Scaling(normalisation="symmetric", loops="added").by_degree
-        True
-    """
-
+    # ``"symmetric"`` divides by the root degrees of both ends, ``"mean"`` by the number of messages, ``"none"`` by
+    # nothing; ``"laplacian"`` is symmetric without any self-loop. The degree of a node is the sum of the weights of
+    # its messages
     normalisation: Normalisation
+    # ``"added"``: every node has one self-loop; ``"listed"``: those of the graph, as edges like all others
     loops: Loops = "listed"
-    edge_weight: Tensor | None = None
+    edge_weight: Tensor | None = None  # one weight per edge, [edges], or None if all are 1
+    # weight of an added self-loop; a self-loop of the graph keeps its own. It is 1 without weights of edges
     fill: float = 1.0
-    own: float = 1.0
-    weighted_mean: bool = False
+    own: float = 1.0  # what the message of a self-loop is multiplied with; degrees count it once
+    weighted_mean: bool = False  # whether the mean divides by the sum of the messages' weights, not by their number
 
     @property
     def counts_weights(self) -> bool:
@@ -139,25 +129,15 @@ class Scales:
 
 @dataclass(frozen=True)
 class Summed:
-    """A convolution that sums messages.
+    """A convolution that sums messages."""
 
-    Args:
-        scaling: how strongly messages count.
-        weight: map from inputs to messages, [models, width, out].
-        root: map from a node's own input to its output, outside the sum, [models, width, out], or None.
-        bias: [models, out] or None.
-        maps: whether it is a map; else messages are the inputs, and ``weight`` is some of them, [models, rows, width].
-
-    Example:
-        >>> Summed(Scaling(normalisation="none"), torch.ones(2, 3, 4)).divides_by_degree
-        False
-    """
-
-    scaling: Scaling
-    weight: Tensor
+    scaling: Scaling  # how strongly messages count
+    weight: Tensor  # map from inputs to messages, [models, width, out]
     _: KW_ONLY
+    # map from a node's own input to its output, outside the sum, [models, width, out], or None
     root: Tensor | None = None
-    bias: Tensor | None = None
+    bias: Tensor | None = None  # [models, out] or None
+    # whether it is a map; else messages are the inputs, and ``weight`` is some of them, [models, rows, width]
     maps: bool = True
     hops: int = 1
 

@@ -31,13 +31,7 @@ def _has_triton() -> bool:
 
 
 def usable(tensor: Tensor) -> bool:
-    """Whether the kernels can work on a tensor: it is on a GPU, and Triton is installed.
-
-    Example:
-        >>> import torch
-        >>> usable(torch.zeros(3))
-        False
-    """
+    """Whether the kernels can work on a tensor: it is on a GPU, and Triton is installed."""
     return tensor.is_cuda and _has_triton()
 
 
@@ -63,23 +57,12 @@ class Kernel:
 
 
 def kernel(function: Callable[..., None]) -> Kernel:
-    """Make a function of pointers and numbers a kernel; its module needs ``tl: Any = None``, which is filled in.
-
-    Example:
-        >>> @kernel
-        ... def nothing(pointer): ...
-        >>> nothing.launch(0, 8)
-    """
+    """Make a function of pointers and numbers a kernel; its module needs ``tl: Any = None``, which is filled in."""
     return Kernel(function)
 
 
 def blocks_of(width: int, *, most: int) -> tuple[int, int]:
-    """A power of two, at most ``most``, that fills a row of ``width`` values, and how many of them a row needs.
-
-    Example:
-        >>> blocks_of(360, most=128), blocks_of(7, most=128)
-        ((128, 3), (8, 1))
-    """
+    """A power of two, at most ``most``, that fills a row of ``width`` values, and how many of them a row needs."""
     block = 1
     while block < min(width, most):
         block *= 2
@@ -130,12 +113,7 @@ def _rows(  # type: ignore[no-untyped-def]
 
 
 def paths_at_once(mean: float) -> int:
-    """How many messages a program loads at once, for rows with so many on average.
-
-    Example:
-        >>> paths_at_once(1.3), paths_at_once(6.0)
-        (2, 8)
-    """
+    """How many messages a program loads at once, for rows with so many on average."""
     return 2 if mean < 2 else 4 if mean < 4 else 8
 
 
@@ -144,14 +122,8 @@ def summed_rows(
 ) -> Tensor:
     """Finished rows ``scale * (sum + over their paths weight * gain + own) + rest``, [outer rows, models * width].
 
-    Args:
-        sums: kept sums [N, models * width].
-        gain: changes of messages [inner rows, models * width].
-        own: changes of the inner rows' messages to themselves, likewise.
-        rest: what is outside the sum, [outer rows or 1, models * width].
-        step: balls and paths.
-        weight: of each path.
-        scale: [outer rows].
+    Sums are those of all nodes [N], gain and own the changes of the inner rows' messages to others and to themselves;
+    the rest has as many rows as the scale, [outer rows], or one. Each path has a weight.
     """
     rows, width = len(step.ball.node), sums.shape[1]
     out = sums.new_empty(rows, width)
@@ -353,14 +325,8 @@ def toggled_maxima(
 ) -> tuple[Tensor, Tensor]:
     """New maxima [rows, values], -inf for a row without senders, and whether each row differs, bool [rows].
 
-    Args:
-        table: new inputs of the inner ball [inner rows, values], or ``values``.
-        values: kept inputs [N, values].
-        value: kept maxima [N, values].
-        sender: the largest senders, int32 [ranks, N, values].
-        graph: who sends to whom.
-        step: balls and paths.
-        first: whether the new inputs are the kept ones.
+    Kept are the inputs ``values`` and the maxima ``value`` [N, values] with their senders, int32 [ranks, N, values].
+    The table has the new inputs [inner rows, values], or is ``values`` where they are the kept ones (``first``).
     """
     rows, width, paths = len(step.ball.node), values.shape[1], step.paths
     out = values.new_empty(rows, width)
@@ -465,12 +431,7 @@ def _attended(  # type: ignore[no-untyped-def]
 def attended(kept: Scored, news: Scored | None, step: Step, graph: MaskedGraph, *, slope: float) -> Tensor:
     """Rows of the outer ball from all their senders, [outer rows, models * heads * channels].
 
-    Args:
-        kept: values and scores of all nodes.
-        news: new values and scores of the inner ball; None if they are the kept ones.
-        step: balls and paths.
-        graph: who sends to whom.
-        slope: of the leaky ReLU below zero.
+    Values and scores are kept for all nodes; ``news`` are those of the inner ball, or None if they are the kept ones.
     """
     rows, (_, heads, channels) = len(step.ball.node), kept.values.shape
     out = kept.values.new_empty(rows, heads * channels)

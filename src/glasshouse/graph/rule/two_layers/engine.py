@@ -96,19 +96,12 @@ choose_by_type(
 
 @dataclass(frozen=True, kw_only=True)
 class StackedModels:
-    """Stacked models on one graph, ready for kernels.
+    """Stacked models on one graph, ready for kernels."""
 
-    Attributes:
-        graph: all edges, no members.
-        weights: the architecture's named tuple of stacked weights.
-        models: how many are stacked.
-        architecture: the module that knows how to fill and toggle rows.
-    """
-
-    graph: CSR
-    weights: Any
-    models: int
-    architecture: ModuleType
+    graph: CSR  # all edges, no members
+    weights: Any  # the architecture's named tuple of stacked weights
+    models: int  # how many are stacked
+    architecture: ModuleType  # the module that knows how to fill and toggle rows
 
     def new_state(self) -> Any:
         """Rows for one mask."""
@@ -137,15 +130,7 @@ def _shape(layers: Sequence[nn.Module]) -> list[object]:
 
 
 def supports(models: Sequence[Profiled], data: Data, hops: str = "model") -> bool:
-    """Whether the kernels can do it: models that reduce to two layers of one shape in float32, a plain symmetric graph.
-
-    Example:
-        >>> from glasshouse.graph.models.networks import build_gnn
-        >>> from glasshouse.graph.models.profile import profile_models
-        >>> one_way = Data(x=torch.zeros(2, 3), edge_index=torch.tensor([[0], [1]]), y=torch.zeros(2))
-        >>> supports(profile_models([build_gnn("gcn", features=3, hidden=4, classes=2)], one_way), one_way)
-        False
-    """
+    """Whether there are kernels for it: models that reduce to two layers of one shape in float32, a simple graph."""
     found = _layers_of(models)
     if found is None:
         return False
@@ -264,17 +249,7 @@ _RATE = 8e-10  # seconds for one value on two cores
 
 @register_engine("compiled", rank=0)
 class Compiled:
-    """What reduces to two layers of GCN, GAT or GraphSAGE-max in float32; anything else goes to the next engine.
-
-    Example:
-        >>> import torch
-        >>> from glasshouse.graph.models.profile import ModelProfile
-        >>> from glasshouse.graph.rule.question import ask
-        >>> data = Data(x=torch.zeros(2, 3), edge_index=torch.tensor([[0], [1]]), y=torch.zeros(2))
-        >>> question = ask(data, torch.ones(1, 2, dtype=torch.bool), torch.tensor([0]))
-        >>> Compiled().supports(Stack([Profiled(lambda x, edge_index: x, ModelProfile())]), question)
-        False
-    """
+    """What reduces to two layers of GCN, GAT or GraphSAGE-max in float32; anything else goes to the next engine."""
 
     apart: ClassVar[bool] = True
 

@@ -200,12 +200,7 @@ Space = TypeVar("Space")
 
 
 def even_cuts(n: int, pieces: int) -> list[tuple[int, int]]:
-    """The numbers below n as ranges of about equal length.
-
-    Example:
-        >>> even_cuts(5, 2)
-        [(0, 2), (2, 5)]
-    """
+    """The numbers below n as ranges of about equal length."""
     cuts = np.linspace(0, n, min(pieces, max(n, 1)) + 1).astype(int).tolist()
     return list(pairwise(cuts))
 

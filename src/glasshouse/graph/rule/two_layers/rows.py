@@ -27,12 +27,7 @@ class FeatureRows(NamedTuple):
 
 
 def feature_rows(x: F32) -> FeatureRows:
-    """The rows of x [n, features].
-
-    Example:
-        >>> feature_rows(np.array([[0.0, 2.0], [0.0, 0.0]], np.float32)).feature
-        array([1], dtype=int32)
-    """
+    """The rows of x [n, features]."""
     # If there are negative values, a zero can be a maximum, so zeros must be looked at too.
     kept = np.ones(x.shape, np.bool_) if x.min(initial=0) < 0 else x != 0
     places = np.flatnonzero(kept)
