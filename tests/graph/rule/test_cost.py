@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -8,8 +10,9 @@ from torch_geometric.data import Data
 from glasshouse.graph import citation_graph
 from glasshouse.graph.models.networks import build_gnn
 from glasshouse.graph.models.profile import profile_models
-from glasshouse.graph.rule.engines import Stack, audit_values, engines
+from glasshouse.graph.rule.engines import Stack, audit_values, cut_question, engines, question_seconds
 from glasshouse.graph.rule.question import Question, ask
+from glasshouse.graph.rule.toggling import toggle_seconds
 
 
 def question(nodes: int) -> Question:
@@ -60,3 +63,21 @@ def test_values_grow_with_the_neighbourhoods_and_the_width() -> None:
     found = [audit_values(known, ask(ring, everyone, torch.arange(5))) for ring in rings]
     rows = [1 + 2 + 2 * 2, 1 + 4 + 4 * 4]  # nodes reached by walks of up to two steps
     np.testing.assert_allclose(found, [9 * 9 * 8 * 3 * 60 * count for count in rows])
+
+
+def test_a_question_takes_its_share_of_what_is_predicted_for_an_audit() -> None:
+    """An audit asks nine such questions about every node with nine models each."""
+    whole = question(300)
+    part = replace(whole, nodes=whole.nodes[:75])
+    models = profile_models([build_gnn("gcn", features=whole.x.shape[1], hidden=8, classes=7)] * 3, whole.graph())
+    audit = engines()["packed"].seconds(Stack(models), whole)
+    assert question_seconds("packed", Stack(models), part) == pytest.approx(audit / 9 * 75 / 300 * 3 / 9)
+    assert toggle_seconds(models, part, engine="packed") == question_seconds("packed", Stack(models), part)
+
+
+@pytest.mark.parametrize(("seconds", "each", "count"), [(1.0, 4.0, 1), (1.0, 0.5, 2), (8.0, 4.0, 2), (32.0, 4.0, 8)])
+def test_a_question_is_cut_by_its_predicted_seconds(seconds: float, each: float, count: int) -> None:
+    blocks = cut_question(4, 100, seconds=seconds, each=each)
+    assert len(blocks) == count
+    pairs = [(i, j) for block in blocks for i in range(*block.masks) for j in range(*block.nodes)]
+    assert sorted(pairs) == [(i, j) for i in range(4) for j in range(100)]

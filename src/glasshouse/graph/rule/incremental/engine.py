@@ -23,7 +23,6 @@ from glasshouse.graph.rule.incremental.program import (
     ChangedBalls,
     LossesToSignal,
     changed_balls,
-    first_that_drops,
     forward_state,
     lower,
 )
@@ -111,18 +110,16 @@ def make_plan(
     models: int,
     memory: int,
     threads: bool = True,
-    drops: bool = False,
 ) -> WorkPlan:
     """As many models and masks at once as fit, at least one of each; costs are those of one model's operations.
 
-    A part may be larger if cores may not work on parts at the same time (``threads``), and where rows that do not
-    change are left out (``drops``), since it is then smaller than its estimate.
+    A part may be larger if cores may not work on parts at the same time (``threads``).
     """
     kept = int(memory * _KEPT_SHARE)
     for_model, for_graph = _kept_bytes(costs, question), _graph_bytes(question)
     at_once = min(models, max(1, (kept - for_graph) // max(for_model, 1)))
     masks = max(1, kept // max(for_model * at_once + for_graph, 1))
-    on_cpu = _MOST_ON_CPU * (1 if threads else 4) * (2 if drops else 1)
+    on_cpu = _MOST_ON_CPU * (1 if threads else 4)
     most = _MOST_TEMPORARY if question.x.is_cuda else on_cpu
     return WorkPlan(models=at_once, masks=masks, temporary=min(memory - kept, most))
 
@@ -176,11 +173,11 @@ class Layered:
         placed = changed_balls(lowered(models, question), radius=radius)
         edges = coalesced(question.edge_index, question.size, placed[-1].operation.result.sample.dtype)
         costs, count = [one.cost() for one in placed], 1
-        threads, drops = are_safe(placed), first_that_drops(placed) is not None
+        threads = are_safe(placed)
         if not fits(costs, question, memory=memory):
             costs = [one.cost() for one in changed_balls(lowered(_part(models, 0, 1), question), radius=radius)]
             count = len(models)
-        plan = make_plan(costs, question, models=count, memory=memory, threads=threads, drops=drops)
+        plan = make_plan(costs, question, models=count, memory=memory, threads=threads)
         at_once = len(models) if count == 1 else plan.models
         parts = []
         for models_at in range(0, len(models), at_once):
