@@ -259,8 +259,8 @@ def _faults(value: Any, name: str) -> Iterator[str]:
         yield from _number_faults(value, name)
     elif isinstance(value, Interval):
         if not value.low <= value.high:  # nor NaN
-            field = f"{name}_interval" if name in FIGURES else name
-            yield f"{field} is from {value.low} to {value.high}."
+            entry = f"{name}_interval" if name in FIGURES else name
+            yield f"{entry} is from {value.low} to {value.high}."
     elif isinstance(value, Table):
         for column in value:
             yield from _faults(value[column].tolist(), "top_records")
