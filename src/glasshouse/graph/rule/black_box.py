@@ -23,8 +23,7 @@ from glasshouse.graph.rule.ego_nets import EgoNets, draw_ego_nets
 from glasshouse.graph.rule.engines import Stack, audit_values, register_engine
 from glasshouse.graph.rule.incremental.balls import draw_rings
 from glasshouse.graph.rule.incremental.graph import Edges, MaskedGraph, coalesced, mask_graph
-from glasshouse.graph.rule.incremental.program import signals_of
-from glasshouse.graph.rule.incremental.segments import bag_sum, lookup, slices_within, starts_of
+from glasshouse.graph.rule.incremental.segments import bag_sum, lookup, segment_sum, slices_within, starts_of
 from glasshouse.graph.rule.question import Question, Toggles, check_width
 from glasshouse.graph.rule.reference import induced_losses
 
@@ -35,7 +34,13 @@ _HIDDEN = 256  # assumed width inside a black box, to estimate its memory
 
 @register_engine("packed", rank=90)
 class Packed:
-    """Any callable ``(x, edge_index) -> logits`` whose predictions depend on ``hops`` steps along the edges."""
+    """Any callable ``(x, edge_index) -> logits`` whose predictions depend on ``hops`` steps along the edges.
+
+    Example:
+        >>> from glasshouse.graph.models.profile import ModelProfile
+        >>> Packed().supports(Stack([Profiled(lambda x, edge_index: x, ModelProfile())]), None)
+        True
+    """
 
     def supports(self, models: Stack, question: Question) -> bool:
         """See :class:`~glasshouse.graph.rule.engines.Engine`."""
@@ -77,16 +82,21 @@ def _packed_under_mask(
         targets = question.nodes[part]
         rings = draw_rings(graph, targets, radius=radius, around=False)
         ball = rings.balls[-1]
-        answered = ~(rings.removes[ball.target] & (ball.node == targets[ball.target]))
-        wanted = ball.keys[answered]
+        wanted = ball.keys[~(rings.removes[ball.target] & (ball.node == targets[ball.target]))]
         nets = draw_ego_nets(graph, targets, rings.removes, wanted, hops=hops, degrees=degrees)
         position, _ = lookup(nets.target * question.size + nets.node, wanted)
-        losses = torch.cat(
-            [_ask(models, question, nets, some) for some in _queries(nets, question, len(targets), memory / 2)]
+        after = torch.cat(
+            [_ask(models, question, nets, part) for part in _queries(nets, question, len(targets), memory / 2)]
         )
-        after = kept[ball.node]
-        after[answered] = losses[position]
-        found[:, part] = signals_of(kept, after, rings, ball).transpose(0, 1)
+        after = after[position]  # [wanted rows, models]
+        target, node = wanted // question.size, wanted % question.size
+        own = kept[targets].clone()
+        centre = (node == targets[target]).nonzero().squeeze(1)  # rows of added targets
+        own[target[centre]] = after[centre]
+        change = after - kept[node]
+        change[centre] = 0
+        total = segment_sum(change, starts_of(target, len(targets)))
+        found[:, part] = torch.stack([own + torch.where(rings.removes.unsqueeze(1), -total, total), own])
     return found.transpose(1, 2)
 
 
@@ -139,6 +149,11 @@ class Whole:
     """Models with GraphNorm, a virtual node or attention over all nodes: they need a whole graph.
 
     There is one query per mask for its graph, and one more per node, with the node added or removed.
+
+    Example:
+        >>> from glasshouse.graph.models.profile import ModelProfile
+        >>> Whole().supports(Stack([Profiled(lambda x, edge_index: x.mean(0), ModelProfile(everywhere=True))]), None)
+        True
     """
 
     apart: ClassVar[bool] = True

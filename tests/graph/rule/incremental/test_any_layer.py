@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import threading
-
 import pytest
 import torch
 from torch import Tensor, nn
@@ -12,7 +10,6 @@ from torch_geometric.utils import erdos_renyi_graph
 
 from glasshouse.graph import toggle_losses
 from glasshouse.graph.rule.ego_nets import draw_ego_nets
-from glasshouse.graph.rule.incremental.any_layer import Copies, can_copy
 from glasshouse.graph.rule.incremental.balls import draw_rings
 from glasshouse.graph.rule.incremental.graph import coalesce, mask_graph
 from glasshouse.graph.rule.question import Hops
@@ -94,18 +91,3 @@ def test_a_layer_may_answer_in_another_type() -> None:
     models = [Precise(4, 3).double().eval() for _ in range(2)]
     found, right = (toggle_losses(models, data, masks, nodes, engine=engine) for engine in ("layered", "reference"))
     torch.testing.assert_close(found, right, atol=1e-9, rtol=1e-9)
-
-
-def test_a_copy_of_a_layer_has_one_user_at_a_time() -> None:
-    copies = Copies(nn.Linear(3, 2))
-    with copies.one() as first, copies.one() as second:
-        assert first is not second
-    with copies.one() as again:
-        assert again is first or again is second
-
-
-def test_a_layer_that_cannot_be_copied_stays_on_one_core() -> None:
-    layer = nn.Linear(3, 2)
-    assert can_copy(layer)
-    layer.lock = threading.Lock()  # type: ignore[assignment]
-    assert not can_copy(layer)

@@ -9,7 +9,7 @@ from glasshouse.graph.rule.incremental.engine import make_plan, target_costs
 from glasshouse.graph.rule.incremental.graph import coalesce, mask_graph
 from glasshouse.graph.rule.incremental.operations import Builder
 from glasshouse.graph.rule.incremental.program import ChangedBalls, changed_balls
-from glasshouse.graph.rule.incremental.sum import Scaling, Summed
+from glasshouse.graph.rule.incremental.sum import Summed
 from glasshouse.graph.rule.question import Question, ask
 from tests.graph.random_graphs import FEATURES
 
@@ -19,7 +19,7 @@ def two_layers() -> list[ChangedBalls]:
     value = build.features(torch.ones(3, FEATURES))
     for width in (FEATURES, 8):
         weight = torch.ones(1, width, 8)
-        value = build.rows(torch.relu, build.message(Summed(Scaling(normalisation="none"), weight), value))
+        value = build.rows(torch.relu, build.message(Summed.of(weight=weight, bias=None, normalisation="none"), value))
     return changed_balls(build.operations, radius=None)
 
 

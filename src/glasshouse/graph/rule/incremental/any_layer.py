@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from glasshouse.graph.layers.layer_type import is_altered
 from glasshouse.graph.programs.program import MessageStep, filled
 from glasshouse.graph.rule.ego_nets import EgoNets, draw_ego_nets
-from glasshouse.graph.rule.incremental.balls import Ball, Step
+from glasshouse.graph.rule.incremental.balls import Ball, Rings
 from glasshouse.graph.rule.incremental.graph import MaskedGraph
 from glasshouse.graph.rule.incremental.layer import Cost, Toggled, under_every_mask
 from glasshouse.graph.rule.incremental.segments import distinct, expand, lookup, segment_sum, slices_within
@@ -31,6 +31,15 @@ class Copies:
 
     Args:
         layer: it is copied, and never called by `one`.
+
+    Example:
+        >>> copies = Copies(nn.Linear(3, 2))
+        >>> with copies.one() as first, copies.one() as second:
+        ...     first is second
+        False
+        >>> with copies.one() as again:
+        ...     again is first or again is second
+        True
     """
 
     def __init__(self, layer: nn.Module) -> None:
@@ -51,7 +60,16 @@ class Copies:
 
 
 def can_copy(layer: nn.Module) -> bool:
-    """Whether a copy can stand for a layer; hooks and methods put into it may keep a state elsewhere."""
+    """Whether a copy can stand for a layer; hooks and methods put into it may keep a state elsewhere.
+
+    Example:
+        >>> can_copy(nn.Linear(3, 2))
+        True
+        >>> layer = nn.Linear(3, 2)
+        >>> layer.lock = threading.Lock()
+        >>> can_copy(layer)
+        False
+    """
     if is_altered(layer):
         return False
     try:
@@ -67,14 +85,23 @@ _NEAR = 2**26  # bytes of a part on a CPU: what one operation has made is still 
 
 @dataclass(frozen=True, kw_only=True)
 class Unknown:
-    """A layer that is asked itself; exact if a row depends on senders up to ``hops`` away and on their degrees."""
+    """A layer that is asked itself; exact if a row depends on senders up to ``hops`` away and on their degrees.
 
-    step: MessageStep  # how the program calls it
-    layers: Sequence[nn.Module]  # the layer of each model
-    widths: tuple[int, ...]  # of the values that it reads, which lie side by side in its input
-    width: int  # of its output
-    edges: Mapping[str, Tensor]  # by name, values of the edges that it reads, [edges, models or 1, ...]
-    dtype: torch.dtype = torch.float32  # of its output; whole numbers in, as codes, may well be fractions out
+    Args:
+        step: how the program calls it.
+        layers: the layer of each model.
+        widths: of the values that it reads, which lie side by side in its input.
+        width: of its output.
+        edges: by name, values of the edges that it reads, [edges, models or 1, ...].
+        dtype: of its output; whole numbers in, as codes, may well be fractions out.
+    """
+
+    step: MessageStep
+    layers: Sequence[nn.Module]
+    widths: tuple[int, ...]
+    width: int
+    edges: Mapping[str, Tensor]
+    dtype: torch.dtype = torch.float32
 
     @classmethod
     def of(
@@ -186,9 +213,9 @@ class KeptUnknown:
     inputs: Tensor
     limit: int
 
-    def toggle(self, changed: Tensor | None, step: Step) -> Toggled:
+    def toggle(self, changed: Tensor | None, rings: Rings, *, inner: int, outer: int) -> Toggled:
         """See :class:`~glasshouse.graph.rule.incremental.layer.Kept`."""
-        ball, source, layer = step.ball, step.source, self.layer
+        ball, source, layer = rings.balls[outer], rings.balls[inner], self.layer
         made = self.inputs.new_empty(len(layer.layers), len(ball.node), layer.width, dtype=layer.dtype)
         limit = self.limit if made.is_cuda else min(self.limit, _NEAR)
         for rows in slices_within(self._net_bytes[ball.node], limit):
@@ -199,8 +226,8 @@ class KeptUnknown:
             first, last = int(targets[0]), int(targets[-1]) + 1
             nets = draw_ego_nets(
                 self.graph,
-                step.targets,
-                step.removes,
+                rings.targets,
+                rings.removes,
                 distinct(torch.cat([keys, ball.keys[ball.centre[first:last]]])),
                 hops=layer.hops,
                 degrees=layer.beyond,

@@ -6,8 +6,7 @@ A sum or a mean of messages that depend on both ends, or on the edge, is the sam
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import KW_ONLY, dataclass
-from functools import cached_property
+from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 import torch
@@ -15,7 +14,7 @@ from torch import Tensor
 
 from glasshouse.graph.layers.layer_type import LeakySum
 from glasshouse.graph.rule.incremental import triton
-from glasshouse.graph.rule.incremental.balls import Step
+from glasshouse.graph.rule.incremental.balls import Rings
 from glasshouse.graph.rule.incremental.graph import MaskedGraph
 from glasshouse.graph.rule.incremental.layer import (
     Cost,
@@ -27,7 +26,7 @@ from glasshouse.graph.rule.incremental.layer import (
     under_every_mask,
 )
 from glasshouse.graph.rule.incremental.segments import expand, lookup, segment_sum, slices_within, starts_of
-from glasshouse.graph.rule.incremental.triton import Scored, attended
+from glasshouse.graph.rule.incremental.triton_attention import Scored, attended, attended_afresh, attended_update
 
 _KEPT_SHARE = 0.25  # a denominator that falls below this share of itself has lost digits: the row is summed again
 _HIGHEST = 20.0  # also a row with a new sender this far above the old maximum, before exponentials overflow
@@ -68,54 +67,82 @@ class Ends(NamedTuple):
         )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Attention:
     """Messages of pairs, weighted; arguments as of `glasshouse.graph.layers.layer_type.Operations.attend`.
+
+    Args:
+        ends: from inputs [rows, models or 1, width] to their parts.
+        score: from parts [pairs, models or 1, heads, ...] to scores [pairs, models, heads], or None.
+        message: likewise, to messages [pairs, models, heads, channels]; None for what is sent.
+        edges: what edges give, or None.
+        loops: features of an added self-loop, or None.
+        mean: whether weights are divided by their sum.
+        concat: heads side by side, else their mean.
+        bias: [models, out] or None.
+        models: how many models are stacked; 1 if all of them make the same.
+        heads: of one model.
+        channels: of one head's values.
+        beside: numbers of one row beside its values: what it shows and asks for.
+        sample: some numbers, for their type and device.
 
     Example:
         >>> def ends(rows):
         ...     heads = rows.unflatten(2, (4, -1))
         ...     return Ends(heads, heads, heads)
-        >>> Attention(ends, torch.ones(5, 2, 8), score=lambda s, r, e: (s * r).sum(-1), concat=False).width
+        >>> Attention.of(ends, torch.ones(5, 2, 8), score=lambda s, r, e: (s * r).sum(-1), concat=False).width
         2
     """
 
-    ends: Callable[[Tensor], Ends]  # from inputs [rows, models or 1, width] to their parts
-    sample: Tensor  # a few inputs, which show the widths
-    _: KW_ONLY
-    # from parts [pairs, models or 1, heads, ...] to scores [pairs, models, heads], or None
-    score: Callable[..., Tensor] | None = None
-    # likewise, to messages [pairs, models, heads, channels]; None for what is sent
-    message: Callable[..., Tensor] | None = None
-    edges: EdgeValues | None = None  # what edges give, or None
-    loops: float | Literal["mean"] | None = None  # features of an added self-loop, or None
-    mean: bool = True  # whether weights are divided by their sum
-    concat: bool = True  # heads side by side, else their mean
-    bias: Tensor | None = None  # [models, out] or None
+    ends: Callable[[Tensor], Ends]
+    score: Callable[..., Tensor] | None
+    message: Callable[..., Tensor] | None
+    edges: EdgeValues | None
+    loops: float | Literal["mean"] | None
+    mean: bool
+    concat: bool
+    bias: Tensor | None
+    models: int
+    heads: int
+    channels: int
+    beside: int
+    sample: Tensor
     divides_by_degree: bool = False
     counts_senders: bool = False
     hops: int = 1
 
-    @cached_property
-    def _parts(self) -> Ends:
-        return self.ends(self.sample)
-
-    @cached_property
-    def models(self) -> int:
-        """How many models are stacked; 1 if all of them make the same."""
-        edges = self.edges
-        given = None if edges is None else edges.of(torch.arange(min(1, len(edges.values)), device=self.sample.device))
-        return max(part.shape[1] for part in (*self._parts, given) if part is not None)
-
-    @property
-    def heads(self) -> int:
-        """Of one model."""
-        return int(self._parts.sent.shape[2])
-
-    @property
-    def channels(self) -> int:
-        """Of one head's values."""
-        return int(self._parts.sent.shape[3])
+    @classmethod
+    def of(
+        cls,
+        ends: Callable[[Tensor], Ends],
+        sample: Tensor,
+        *,
+        score: Callable[..., Tensor] | None = None,
+        message: Callable[..., Tensor] | None = None,
+        edges: EdgeValues | None = None,
+        loops: float | Literal["mean"] | None = None,
+        mean: bool = True,
+        concat: bool = True,
+        bias: Tensor | None = None,
+    ) -> Attention:
+        """A layer, whose widths are found with a few rows [rows, models or 1, width]."""
+        parts = ends(sample)
+        given = () if edges is None else (edges.of(torch.arange(min(1, len(edges.values)), device=sample.device)),)
+        return cls(
+            ends=ends,
+            score=score,
+            message=message,
+            edges=edges,
+            loops=loops,
+            mean=mean,
+            concat=concat,
+            bias=bias,
+            models=max(part.shape[1] for part in (*parts, *given) if part is not None),
+            heads=int(parts.sent.shape[2]),
+            channels=int(parts.sent.shape[3]),
+            beside=sum(part.shape[2] * part.shape[3] for part in parts if part is not None and part is not parts.sent),
+            sample=sample,
+        )
 
     @property
     def width(self) -> int:
@@ -135,26 +162,26 @@ class Attention:
     def cost(self, *, shared: bool) -> Cost:
         """See :class:`~glasshouse.graph.rule.incremental.layer.Layer`."""
         item = self.models * self.sample.element_size()
-        sent, scores = self.heads * self.channels * item, self.heads * item
-        shown, values, asked = self._parts  # a row has what it shows and asks for beside its values
-        beside = item * sum(part[0, 0].numel() for part in (shown, asked) if part is not None and part is not values)
+        sent, beside, scores = self.heads * self.channels * item, self.beside * item, self.heads * item
         path = 32 if self.fused(self.sample) else 4 * sent + 4 * beside + 2 * scores + 64  # kernels store nothing
         return Cost(node=3 * sent + beside + 2 * scores, row=4 * sent + 2 * beside, path=path)
 
-    def keep(self, inputs: Tensor, graph: MaskedGraph, *, limit: int) -> tuple[KeptAttention | FusedAttention, Tensor]:
+    def keep(self, inputs: Tensor, graph: MaskedGraph, *, limit: int) -> tuple[KeptAttention, Tensor]:
         """See :class:`~glasshouse.graph.rule.incremental.layer.Layer`."""
         parts = self.ends(inputs).each(lambda part: under_every_mask(part, graph).contiguous())
-        if self.fused(parts.sent):
-            fused = FusedAttention(layer=self, graph=graph, kept=parts.scored())
-            return fused, fused.rows(None, Step.to_all(graph))
         rows = (len(parts.sent), self.models, self.heads)
-        above = parts.sent.new_empty(*rows, self.channels)
-        highest = above.new_empty(rows if self.score is not None else (rows[0], 1, 1))
-        below = torch.empty_like(highest)
+        if self.fused(parts.sent):
+            sums = attended(parts.scored(), graph, slope=self.score.slope)  # type: ignore[union-attr]
+            highest, below, above = (one.view(*rows, *one.shape[2:]) for one in sums)
+        else:
+            above = parts.sent.new_empty(*rows, self.channels)
+            highest = above.new_empty(rows if self.score is not None else (rows[0], 1, 1))
+            below = torch.empty_like(highest)
         kept = KeptAttention(
             layer=self, graph=graph, parts=parts, highest=highest, below=below, above=above, limit=limit
         )
-        kept.fill()
+        if not self.fused(parts.sent):
+            kept.fill()
         # what follows may write into the outputs, and sums without a bias would be the kept ones themselves
         return kept, self.combine(above if self.mean else above.clone(), below)
 
@@ -218,25 +245,6 @@ class _Softmax:
 
 
 @dataclass(frozen=True, kw_only=True)
-class FusedAttention:
-    """The state on a GPU: there one pass over all senders of a changed row is as fast as an exchange of messages."""
-
-    layer: Attention
-    graph: MaskedGraph
-    kept: Scored
-
-    def rows(self, news: Scored | None, step: Step) -> Tensor:
-        """Outputs of the outer ball, [rows, models, out]."""
-        slope: float = self.layer.score.slope  # type: ignore[union-attr]
-        rows = attended(self.kept, news, step, self.graph, slope=slope)
-        return self.layer.finish(rows.view(len(rows), self.layer.models, self.layer.heads, -1))
-
-    def toggle(self, changed: Tensor | None, step: Step) -> Toggled:
-        """See :class:`~glasshouse.graph.rule.incremental.layer.Kept`."""
-        return Toggled(self.rows(None if changed is None else self.layer.ends(changed).scored(), step))
-
-
-@dataclass(frozen=True, kw_only=True)
 class KeptAttention:
     """The layer's state under every mask; scores are [N, models, heads], values [N, models, heads, channels]."""
 
@@ -276,7 +284,15 @@ class KeptAttention:
         return summed_features(edges, self.graph, source, receiver, owner, rows)
 
     def _add_loops(self, softmax: _Softmax, own: Ends, node: Tensor, features: Tensor | None, messages: Tensor) -> None:
-        """Add the self-loops of rows to their senders, from sums of the features of so many messages [rows]."""
+        """Add the self-loops of rows to their senders.
+
+        Args:
+            softmax: of the rows.
+            own: their parts.
+            node: their nodes [rows].
+            features: sums of the features of their messages.
+            messages: how many messages there are, [rows].
+        """
         edges, fill = self.layer.edges, self.layer.loops
         if fill is None:
             looped = (self.graph.loops[node] > 0).nonzero().squeeze(1)
@@ -293,9 +309,11 @@ class KeptAttention:
         every = torch.arange(len(node), device=node.device)
         softmax.add(own, every, Messages(pair=None, times=None, edges=given))
 
-    def toggle(self, changed: Tensor | None, step: Step) -> Toggled:
+    def toggle(self, changed: Tensor | None, rings: Rings, *, inner: int, outer: int) -> Toggled:
         """See :class:`~glasshouse.graph.rule.incremental.layer.Kept`."""
-        ball, source, paths = step.ball, step.source, step.paths
+        if self.layer.fused(self.above):
+            return Toggled(self._fused(changed, rings, inner, outer))
+        ball, source, paths = rings.balls[outer], rings.balls[inner], rings.paths(inner, outer)
         fresh = self.parts.at(source.node) if changed is None else self.layer.ends(changed)
         afresh = torch.zeros_like(ball.node, dtype=torch.bool)
         if changed is not None and self.parts.asked is None and self.layer.loops is None:
@@ -304,17 +322,41 @@ class KeptAttention:
             afresh[paths.inside] = True  # the row asks for something else, so every weight changes
         if self._means:
             afresh |= ball.degree_change != 0
-        above, below, spoilt = self._update(fresh, step, skip=afresh, same=changed is None)
-        again = (afresh | spoilt).nonzero().squeeze(1)
-        senders = self.graph.sources.count[ball.node[again]] + paths.start.diff()[again] + 1
+        above, below, spoilt = self._update(fresh, rings, inner, outer, skip=afresh, same=changed is None)
+        rows = (afresh | spoilt).nonzero().squeeze(1)
+        senders = self.graph.sources.count[ball.node[rows]] + paths.start.diff()[rows] + 1
         for part in slices_within(senders * self.layer.cost(shared=False).path, self.limit):  # a hub has many
-            some = again[part]
-            above[some], below[some] = self._sum_afresh(fresh, step, some)
+            some = rows[part]
+            above[some], below[some] = self._sum_afresh(fresh, rings, inner, outer, some)
         return Toggled(self.layer.combine(above, below))
 
-    def _update(self, fresh: Ends, step: Step, *, skip: Tensor, same: bool) -> tuple[Tensor, Tensor, Tensor]:
+    def _fused(self, changed: Tensor | None, rings: Rings, inner: int, outer: int) -> Tensor:
+        """The same in two passes on a GPU: rows whose messages are exchanged, then those that are summed afresh."""
+        ball, source, paths = rings.balls[outer], rings.balls[inner], rings.paths(inner, outer)
+        kept, news = self.parts.scored(), None if changed is None else self.layer.ends(changed).scored()
+        kind = torch.zeros_like(source.node, dtype=torch.int32)
+        kind[source.centre] = 2 - rings.removes.to(torch.int32)
+        place = torch.full_like(ball.node, -1)
+        place[paths.inside] = torch.arange(len(source.node), device=place.device)
+        slope: float = self.layer.score.slope  # type: ignore[union-attr]
+        sums = (self.highest.flatten(1), self.below.flatten(1), self.above.flatten(1, 2))
+        rows, spoilt = attended_update(
+            *(kept, sums, news, ball, source, paths),
+            inner=place,
+            kind=kind,
+            slope=slope,
+            limit=_HIGHEST,
+            share=_KEPT_SHARE,
+        )
+        again = spoilt.nonzero().squeeze(1)
+        attended_afresh(rows, again, kept, news, ball, source, paths, self.graph, inner=place, kind=kind, slope=slope)
+        return self.layer.finish(rows.view(len(rows), *self.above.shape[1:]))
+
+    def _update(
+        self, fresh: Ends, rings: Rings, inner: int, outer: int, *, skip: Tensor, same: bool
+    ) -> tuple[Tensor, Tensor, Tensor]:
         """Numerators and denominators after the exchange of changed messages, and the rows where that lost digits."""
-        ball, source, paths = step.ball, step.source, step.paths
+        ball, source, paths = rings.balls[outer], rings.balls[inner], rings.paths(inner, outer)
         layer, receiver = self.layer, paths.receiver
         wanted = (~skip[receiver]).nonzero().squeeze(1)
         receiver, sender = receiver[wanted], paths.source[wanted]
@@ -331,8 +373,9 @@ class KeptAttention:
         old, old_values = (new, new_values) if same else layer.pairs(self.parts.at(node), asked, messages.edges)
         new, old = new - highest, old - highest
         spoilt[receiver[(new > _HIGHEST).flatten(1).any(1)]] = True
-        dtype = source.degree_change.dtype
-        arrives, leaves = (step.kind != 1).to(dtype), (step.kind != 2).to(dtype)  # whether it sends now, and did before
+        arrives, leaves = torch.ones_like(source.degree_change), torch.ones_like(source.degree_change)
+        arrives[source.centre] = (~rings.removes).to(arrives.dtype)  # a removed target no longer sends
+        leaves[source.centre] = rings.removes.to(leaves.dtype)  # an added one did not send before
         times = 1 if messages.times is None else messages.times
         new = new.clamp_(max=_HIGHEST).exp_() * (times * arrives[sender]).view(-1, 1, 1)
         old = old.clamp_(max=_HIGHEST).exp_() * (times * leaves[sender]).view(-1, 1, 1)
@@ -346,9 +389,9 @@ class KeptAttention:
         above = self.above[ball.node]
         return above + segment_sum(change.flatten(1), start).view_as(above), below, spoilt
 
-    def _sum_afresh(self, fresh: Ends, step: Step, rows: Tensor) -> tuple[Tensor, Tensor]:
+    def _sum_afresh(self, fresh: Ends, rings: Rings, inner: int, outer: int, rows: Tensor) -> tuple[Tensor, Tensor]:
         """Numerators and denominators of some rows of the ball from all their senders."""
-        ball, source, paths = step.ball, step.source, step.paths
+        ball, source, paths = rings.balls[outer], rings.balls[inner], rings.paths(inner, outer)
         edges, sources, node, size = self.layer.edges, self.graph.sources, ball.node[rows], len(self.graph.members)
         place, within = lookup(source.keys, ball.keys[rows])
         own = fresh.at(torch.where(within, place, 0)).where(within, self.parts.at(node))
@@ -364,8 +407,10 @@ class KeptAttention:
         )
         features = self._sum_features(other, node[owner], owner, len(rows))
         # changed senders; a removed target is not among them
+        here = torch.ones_like(source.node, dtype=torch.bool)
+        here[source.centre] = ~rings.removes
         entry, owner = expand(paths.start[rows], paths.start[rows + 1] - paths.start[rows])
-        sends = (step.kind != 1)[paths.source[entry]].nonzero().squeeze(1)
+        sends = here[paths.source[entry]].nonzero().squeeze(1)
         entry, owner = entry[sends], owner[sends]
         sender = paths.source[entry]
         other = source.node[sender]

@@ -7,13 +7,14 @@ layer changes, and the messages that change them, are the same for all models, s
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property
 
 import torch
 from torch import Tensor
 
+from glasshouse.graph.rule.incremental import triton
 from glasshouse.graph.rule.incremental.graph import MaskedGraph
 from glasshouse.graph.rule.incremental.segments import expand, lookup, starts_of
+from glasshouse.graph.rule.incremental.triton_balls import senders_within
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,64 +63,41 @@ class Paths:
 
 @dataclass(frozen=True, kw_only=True)
 class Rings:
-    """Where changes go, for a chunk of targets."""
+    """Where changes go, for a chunk of targets.
 
-    targets: Tensor  # target nodes in the union, [targets]
-    removes: Tensor  # true where the target is a member, so that toggling removes it, bool [targets]
-    balls: list[Ball]  # ball 0 (the target alone) to ball R
-    outward: list[Paths]  # paths from ball k to ball k + 1
-    around: Paths | None  # paths from ball R to itself, if a layer needs them
+    Args:
+        targets: target nodes in the union, [targets].
+        removes: True where the target is a member, so that toggling removes it, bool [targets].
+        balls: ball 0 (the target alone) to ball R.
+        outward: paths from ball k to ball k + 1.
+        around: paths from ball R to itself, if a layer needs them.
+    """
 
-    def step(self, inner: int, outer: int) -> Step:
-        """From one ball to a later one, or from the outermost one to itself."""
-        paths = {inner: self.around, inner + 1: self.outward[inner] if inner < len(self.outward) else None}.get(outer)
-        source, ball = self.balls[inner], self.balls[outer]
-        return Step(targets=self.targets, removes=self.removes, source=source, ball=ball, drawn=paths)
+    targets: Tensor
+    removes: Tensor
+    balls: list[Ball]
+    outward: list[Paths]
+    around: Paths | None
 
-
-@dataclass(frozen=True, kw_only=True)
-class Step:
-    """One layer's way from the rows whose inputs change to the rows that it makes."""
-
-    targets: Tensor  # target nodes in the union, [targets]
-    removes: Tensor  # true where toggling removes the target, bool [targets]
-    source: Ball  # the inner ball, which sends
-    ball: Ball  # the outer ball, which receives
-    drawn: Paths | None  # from the inner ball to the outer one; None for a layer of several steps, which follows none
-
-    @classmethod
-    def to_all(cls, graph: MaskedGraph) -> Step:
-        """A toggle of nothing, which makes the rows of all nodes."""
-        every, none = torch.arange(len(graph.members), device=graph.members.device), graph.sources.other[:0]
-        nothing = target_ball(graph, none)
-        paths = Paths(source=none, start=every.new_zeros(len(every) + 1), weight=graph.degree[:0], inside=none)
-        ball = replace(target_ball(graph, every), target=torch.zeros_like(every))
-        return cls(targets=none, removes=graph.members[:0], source=nothing, ball=ball, drawn=paths)
-
-    @property
-    def paths(self) -> Paths:
-        """The paths, of a layer of one step."""
-        if self.drawn is None:
-            raise LookupError("no paths were drawn from this ball to that one")
-        return self.drawn
-
-    @cached_property
-    def kind(self) -> Tensor:
-        """Int32 [inner rows]: 1 for a target that is removed, 2 for one that is added, else 0."""
-        kind = torch.zeros_like(self.source.node, dtype=torch.int32)
-        kind[self.source.centre] = 2 - self.removes.to(torch.int32)
-        return kind
-
-    @cached_property
-    def inner(self) -> Tensor:
-        """The inner row of each outer row, or -1, [outer rows]."""
-        inner = torch.full_like(self.ball.node, -1)
-        inner[self.paths.inside] = torch.arange(len(self.source.node), device=inner.device)
-        return inner
+    def paths(self, inner: int, outer: int) -> Paths:
+        """Paths from one ball to the next, or from the outermost one to itself."""
+        if outer == inner + 1:
+            return self.outward[inner]
+        if self.around is None or inner != outer:
+            raise LookupError(f"no paths were drawn from ball {inner} to ball {outer}")
+        return self.around
 
 
 def draw_rings(graph: MaskedGraph, targets: Tensor, *, radius: int, around: bool) -> Rings:
-    """Balls 0 ... radius of the targets [targets] (nodes in the union), with all paths."""
+    """Balls 0 ... radius of the targets [targets] (nodes in the union), with all paths.
+
+    Example:
+        >>> from glasshouse.graph.rule.incremental.graph import coalesce, mask_graph
+        >>> line = torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]])
+        >>> graph = mask_graph(coalesce(line, 3, torch.float32), torch.tensor([[True, True, True]]))
+        >>> [ball.node.tolist() for ball in draw_rings(graph, torch.tensor([0]), radius=2, around=False).balls]
+        [[0], [0, 1], [0, 1, 2]]
+    """
     removes = graph.members[targets]
     rings = Rings(targets=targets, removes=removes, balls=[target_ball(graph, targets)], outward=[], around=None)
     for _ in range(radius):
@@ -213,6 +191,8 @@ def _paths_to_added(graph: MaskedGraph, ball: Ball, targets: Tensor, removes: Te
 
 def _paths_within(graph: MaskedGraph, ball: Ball, removes: Tensor, outward: list[Paths]) -> Paths:
     """Paths between rows of the outermost ball."""
+    if triton.usable(ball.node):
+        return _paths_within_fused(graph, ball, removes)
     size = len(graph.members)
     entry, row = expand(graph.sources.start[ball.node], graph.sources.count[ball.node])
     source, found = lookup(ball.keys, ball.target[row] * size + graph.sources.other[entry])
@@ -230,3 +210,18 @@ def _paths_within(graph: MaskedGraph, ball: Ball, removes: Tensor, outward: list
         weight=torch.cat([weight, own_weight])[order],
         inside=torch.arange(len(ball.keys), device=row.device),
     )
+
+
+def _paths_within_fused(graph: MaskedGraph, ball: Ball, removes: Tensor) -> Paths:
+    """The same on a GPU, without arrays of all the senders that are not in the ball."""
+    added = (ball.degree_change > 0) & ~removes[ball.target]  # rows to which an added target sends, by its weight
+    source, weight, start = senders_within(
+        graph.sources,
+        ball.node,
+        ball.target,
+        starts_of(ball.target, len(removes)),
+        torch.where(added, ball.centre[ball.target], -1),
+        ball.degree_change,
+    )
+    every = torch.arange(len(ball.keys), device=ball.keys.device)
+    return Paths(source=source, start=start, weight=weight, inside=every)

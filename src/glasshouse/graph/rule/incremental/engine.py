@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import torch
 from torch import Tensor
@@ -15,14 +16,17 @@ from torch import Tensor
 from glasshouse.compute import gpu_share
 from glasshouse.graph.programs.rows import is_direct
 from glasshouse.graph.rule.engines import Stack, audit_values, register_engine
+from glasshouse.graph.rule.incremental import triton
 from glasshouse.graph.rule.incremental.any_layer import Unknown
 from glasshouse.graph.rule.incremental.graph import MaskedGraph, coalesced, mask_graph
 from glasshouse.graph.rule.incremental.layer import Cost
 from glasshouse.graph.rule.incremental.operations import MessageOperation, Operation
 from glasshouse.graph.rule.incremental.program import (
     ChangedBalls,
+    ForwardState,
     LossesToSignal,
     changed_balls,
+    first_that_drops,
     forward_state,
     lower,
 )
@@ -33,10 +37,21 @@ from glasshouse.training.batches import spread
 
 
 def in_turns(work: Callable[[slice], Tensor], parts: Sequence[slice], *, device: torch.device, threads: bool) -> Tensor:
-    """The results of all parts, one after another; on a CPU at the same time if they may share ``threads``.
+    """The results of all parts, one after another.
 
     The parts do not depend on the number of cores, so that neither do the last bits. Torch's own threads wait for each
     other at every operation; parts wait only once, at the end.
+
+    Args:
+        work: makes the rows of one part.
+        parts: in the order of the result.
+        device: on a GPU parts come one at a time.
+        threads: whether parts may be worked on at the same time.
+
+    Example:
+        >>> parts = [slice(0, 2), slice(2, 3)]
+        >>> in_turns(lambda part: torch.arange(9)[part], parts, device=torch.device("cpu"), threads=True)
+        tensor([0, 1, 2])
     """
     if not threads or device.type != "cpu" or len(parts) == 1 or torch.get_num_threads() == 1:
         return torch.cat([work(part) for part in parts])
@@ -67,12 +82,19 @@ _MOST_ON_CPU = 2**27  # rows that were just made are then still near a core; als
 _EDGE_BYTES = 64  # index arrays for each edge and mask
 PATH_BYTES = 120  # index arrays for each path while rings are drawn: keys, order, rows, weights
 ROW_BYTES = 80  # likewise for each row
-LOSS_BYTES = 60  # for each logit of a changed row while it becomes a loss, in float64
+_LOSS_BYTES = 60  # for each logit of a changed row while it becomes a loss, in float64
+_FUSED_LOSS_BYTES = 2  # likewise where one pass does it
+_SEARCH_BYTES = 24  # for each walk out of a ball where only those that end in it again are listed
 
 
 @dataclass(frozen=True, kw_only=True)
 class WorkPlan:
-    """How many models and masks are worked on at once, and how many bytes temporary arrays may take."""
+    """How many models and masks are worked on at once, and how many bytes temporary arrays may take.
+
+    Example:
+        >>> WorkPlan(models=9, masks=8, temporary=2**29).masks
+        8
+    """
 
     models: int
     masks: int
@@ -83,6 +105,10 @@ def default_memory(device: torch.device) -> int:
     """Bytes to use by default: the limit on memory on the CPU, 1 GiB; on a GPU 32 GiB or two fifths of what is free.
 
     Workers that use the same GPU share the 32 GiB: the first ones would otherwise leave nothing to the others.
+
+    Example:
+        >>> default_memory(torch.device("cpu")) == 2**30
+        True
     """
     if device.type != "cuda":
         return current_limit()
@@ -110,26 +136,47 @@ def make_plan(
     models: int,
     memory: int,
     threads: bool = True,
+    drops: bool = False,
 ) -> WorkPlan:
-    """As many models and masks at once as fit, at least one of each; costs are those of one model's operations.
+    """As many models and masks at once as fit; at least one of each.
 
-    A part may be larger if cores may not work on parts at the same time (``threads``).
+    Args:
+        costs: of the operations of one model.
+        question: sizes of graph and masks.
+        models: how many there are.
+        memory: bytes.
+        threads: whether cores may work on parts at the same time; if not, a part may be larger.
+        drops: whether rows that do not change are left out; a part is then smaller than its estimate.
     """
     kept = int(memory * _KEPT_SHARE)
     for_model, for_graph = _kept_bytes(costs, question), _graph_bytes(question)
     at_once = min(models, max(1, (kept - for_graph) // max(for_model, 1)))
     masks = max(1, kept // max(for_model * at_once + for_graph, 1))
-    on_cpu = _MOST_ON_CPU * (1 if threads else 4)
+    on_cpu = _MOST_ON_CPU * (1 if threads else 4) * (2 if drops else 1)
     most = _MOST_TEMPORARY if question.x.is_cuda else on_cpu
     return WorkPlan(models=at_once, masks=masks, temporary=min(memory - kept, most))
+
+
+def loss_bytes(logits: int, *, fused: bool = False) -> int:
+    """Bytes of a changed row while its logits become losses; ``fused`` if one kernel does it.
+
+    Example:
+        >>> loss_bytes(2) > loss_bytes(0)
+        True
+    """
+    return logits * (_FUSED_LOSS_BYTES if fused else _LOSS_BYTES)
 
 
 def target_costs(graph: MaskedGraph, targets: Tensor, placed: Sequence[ChangedBalls], *, logits: int) -> Tensor:
     """Upper estimate of the bytes that each target needs, [targets], from the number of walks that start there.
 
-    ``placed`` are the operations of all models, which together give one node so many logits.
+    Args:
+        graph: the union of masks.
+        targets: nodes in the union.
+        placed: the operations of all models, and the balls that they read and write.
+        logits: logits of one node, over all models.
     """
-    receivers = graph.receivers
+    receivers, fused = graph.receivers, triton.usable(graph.degree)
     most_rows, most_paths = graph.size, max(len(receivers.other), 1)
     working = [(one.inner, one.outer, one.cost()) for one in placed if one.outer is not None]
     rows = torch.ones_like(graph.degree, dtype=torch.float64).unsqueeze(1)
@@ -137,13 +184,14 @@ def target_costs(graph: MaskedGraph, targets: Tensor, placed: Sequence[ChangedBa
     for _ in range(max(outer for _, outer, _ in working) + 1):
         balls.append(bag_sum(balls[-1], receivers.other, receivers.start) + 1)
     wanted = [ball.squeeze(1)[targets] for ball in balls]
-    total = wanted[working[-1][1]].clamp(max=most_rows) * logits * LOSS_BYTES
+    total = wanted[working[-1][1]].clamp(max=most_rows) * loss_bytes(logits, fused=fused)
     for inner, outer, cost in working:
         row_count = wanted[outer].clamp(max=most_rows)
         total += row_count * cost.row
         if cost.path:  # a layer, which needs index arrays
             paths = wanted[inner + 1].clamp(max=most_paths)  # walks out of the inner ball
-            total += row_count * ROW_BYTES + paths * (cost.path + PATH_BYTES)
+            around = fused and inner == outer
+            total += row_count * ROW_BYTES + paths * (_SEARCH_BYTES if around else cost.path + PATH_BYTES)
     return total
 
 
@@ -157,7 +205,13 @@ _RATE = 4e-9  # seconds for one value on two cores
 
 @register_engine("layered", rank=10)
 class Layered:
-    """Every model with a program (`glasshouse.graph.programs`), of any depth, on the CPU or a GPU."""
+    """Every model with a program (`glasshouse.graph.programs`), of any depth, on the CPU or a GPU.
+
+    Example:
+        >>> from glasshouse.graph.models.profile import ModelProfile, Profiled
+        >>> Layered().supports(Stack([Profiled(lambda x, edge_index: x, ModelProfile())]), None)
+        False
+    """
 
     def supports(self, models: Stack, question: Question) -> bool:
         """See :class:`~glasshouse.graph.rule.engines.Engine`."""
@@ -173,11 +227,11 @@ class Layered:
         placed = changed_balls(lowered(models, question), radius=radius)
         edges = coalesced(question.edge_index, question.size, placed[-1].operation.result.sample.dtype)
         costs, count = [one.cost() for one in placed], 1
-        threads = are_safe(placed)
+        threads, drops = are_safe(placed), first_that_drops(placed) is not None
         if not fits(costs, question, memory=memory):
             costs = [one.cost() for one in changed_balls(lowered(_part(models, 0, 1), question), radius=radius)]
             count = len(models)
-        plan = make_plan(costs, question, models=count, memory=memory, threads=threads)
+        plan = make_plan(costs, question, models=count, memory=memory, threads=threads, drops=drops)
         at_once = len(models) if count == 1 else plan.models
         parts = []
         for models_at in range(0, len(models), at_once):
@@ -212,10 +266,10 @@ def _answer(
     else:
         costs = target_costs(graph, targets, placed, logits=models * ends.classes)
         parts = list(slices_within(costs, plan.temporary))
-        found = in_turns(
-            lambda part: program.signals(targets[part], ends),
-            parts,
-            device=targets.device,
-            threads=are_safe(placed),
-        )
+        work = partial(_signals, program, targets, ends)
+        found = in_turns(work, parts, device=targets.device, threads=are_safe(placed))
     return found.reshape(masks, count, 2, -1).permute(2, 3, 0, 1)
+
+
+def _signals(program: ForwardState, targets: Tensor, ends: LossesToSignal, part: slice) -> Tensor:
+    return program.signals(targets[part], ends)

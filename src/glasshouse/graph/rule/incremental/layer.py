@@ -7,18 +7,23 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, runtime_checkable
 
 from torch import Tensor
 
-from glasshouse.graph.rule.incremental.balls import Step
+from glasshouse.graph.rule.incremental.balls import Rings
 from glasshouse.graph.rule.incremental.graph import MaskedGraph
 from glasshouse.graph.rule.incremental.segments import segment_sum, starts_of
 
 
 @dataclass(frozen=True, kw_only=True)
 class Cost:
-    """Memory that a layer needs, in bytes; the plan splits the work by it."""
+    """Memory that a layer needs, in bytes; the plan splits the work by it.
+
+    Example:
+        >>> Cost(node=10, row=20, path=30).node
+        10
+    """
 
     node: int  # kept for each node and mask
     row: int  # while working, for each changed row
@@ -35,12 +40,14 @@ class Toggled(NamedTuple):
 class Kept(Protocol):
     """The state of one layer after the forward pass under a group of masks."""
 
-    def toggle(self, changed: Tensor | None, step: Step) -> Toggled:
-        """New outputs of the outer ball from new inputs of the inner one.
+    def toggle(self, changed: Tensor | None, rings: Rings, *, inner: int, outer: int) -> Toggled:
+        """New outputs of ball ``outer`` from new inputs of ball ``inner``.
 
         Args:
             changed: new inputs [inner rows, models, width]; None if the inputs do not change (first layer).
-            step: balls and paths.
+            rings: balls and paths.
+            inner: which ball holds the changed inputs.
+            outer: which ball's outputs are wanted.
         """
 
 
@@ -76,17 +83,30 @@ class Layer(Protocol):
         """
 
 
-def outputs_of(layer: Layer, inputs: Tensor, graph: MaskedGraph, *, limit: int) -> Tensor:
-    """A layer's outputs under all masks, [N, models, width], where nothing is toggled; arguments as of `Layer.keep`.
+@runtime_checkable
+class LeanLayer(Protocol):
+    """A layer whose outputs take much less work than the state that toggles need."""
 
-    One whose outputs take much less work than the state that toggles need has ``outputs``, with the same arguments.
-    """
-    alone: Callable[..., Tensor] | None = getattr(layer, "outputs", None)
-    return layer.keep(inputs, graph, limit=limit)[1] if alone is None else alone(inputs, graph, limit=limit)
+    def outputs(self, inputs: Tensor, graph: MaskedGraph, *, limit: int) -> Tensor:
+        """The outputs of `Layer.keep` alone, [N, models, width]."""
+
+
+def outputs_of(layer: Layer, inputs: Tensor, graph: MaskedGraph, *, limit: int) -> Tensor:
+    """A layer's outputs under all masks, [N, models, width], where nothing is toggled; arguments as of `Layer.keep`."""
+    if isinstance(layer, LeanLayer):
+        return layer.outputs(inputs, graph, limit=limit)
+    return layer.keep(inputs, graph, limit=limit)[1]
 
 
 def under_every_mask(values: Tensor, graph: MaskedGraph) -> Tensor:
-    """Values of the n nodes repeated for each mask, [N, ...]; values that already have N rows are not changed."""
+    """Values of the n nodes repeated for each mask, [N, ...]; values that already have N rows are not changed.
+
+    Example:
+        >>> from glasshouse.graph.rule.incremental.graph import coalesce, mask_graph
+        >>> edges = coalesce(torch.zeros(2, 0, dtype=torch.long), 3, torch.float32)
+        >>> under_every_mask(torch.ones(3, 2), mask_graph(edges, torch.ones(4, 3, dtype=torch.bool))).shape
+        torch.Size([12, 2])
+    """
     copies = len(graph.members) // graph.size
     if copies == 1 or len(values) == len(graph.members):
         return values
@@ -95,10 +115,19 @@ def under_every_mask(values: Tensor, graph: MaskedGraph) -> Tensor:
 
 @dataclass(frozen=True, kw_only=True)
 class EdgeValues:
-    """Features of the edges, and what each model makes of them."""
+    """Features of the edges, and what each model makes of them.
 
-    values: Tensor  # [edges, models or 1, width]
-    # from features [some, models or 1, width] to what is used; None if they are used as they are
+    Args:
+        values: [edges, models or 1, width].
+        map: from features [some, models or 1, width] to what is used; None if they are used as they are.
+
+    Example:
+        >>> import torch
+        >>> EdgeValues(values=torch.ones(7, 1, 2), map=torch.neg).of(torch.tensor([0, 4])).shape
+        torch.Size([2, 1, 2])
+    """
+
+    values: Tensor
     map: Callable[[Tensor], Tensor] | None = None
 
     def of(self, number: Tensor) -> Tensor:
@@ -112,11 +141,17 @@ class EdgeValues:
 
 @dataclass(frozen=True, kw_only=True)
 class Messages:
-    """Edges between pairs of nodes; a repeated edge is several messages if edges have values, else it is counted."""
+    """Edges between pairs of nodes; a repeated edge is several messages if edges have values, else it is counted.
 
-    pair: Tensor | None  # which pair each message belongs to, ascending [messages]; None if each pair is one message
-    times: Tensor | None  # how often each message counts, [messages], or None for once
-    edges: Tensor | None  # what the edges give, [messages, models or 1, out], or None
+    Args:
+        pair: which pair each message belongs to, ascending [messages]; None if each pair is one message.
+        times: how often each message counts, [messages], or None for once.
+        edges: what the edges give, [messages, models or 1, out], or None.
+    """
+
+    pair: Tensor | None
+    times: Tensor | None
+    edges: Tensor | None
 
     def spread(self, values: Tensor) -> Tensor:
         """Values of pairs [pairs, ...] for each message."""

@@ -14,24 +14,38 @@ from torch import Tensor
 
 from glasshouse.graph.programs.rows import project
 from glasshouse.graph.rule.incremental import triton
-from glasshouse.graph.rule.incremental.balls import Ball, Paths, Step
+from glasshouse.graph.rule.incremental.balls import Ball, Paths, Rings
 from glasshouse.graph.rule.incremental.graph import MaskedGraph
 from glasshouse.graph.rule.incremental.layer import Cost, Layer, Toggled, under_every_mask
 from glasshouse.graph.rule.incremental.segments import bag_sum, expand, lookup, slices_within, starts_of
-from glasshouse.graph.rule.incremental.triton import plain_maxima, ranked_senders, toggled_maxima
+from glasshouse.graph.rule.incremental.triton_maximum import plain_maxima, ranked_senders, toggled_maxima
 
 
 @dataclass(frozen=True, kw_only=True)
 class Largest:
-    """Maxima of every node's senders; ties are kept by multiplicity, so the second largest may equal the first."""
+    """Maxima of every node's senders; ties are kept by multiplicity, so the second largest may equal the first.
 
-    graph: MaskedGraph  # who sends to whom; a self-loop makes a node its own sender
-    value: Tensor  # the maxima [N, values], -inf for a node without senders
-    sender: Tensor  # the nodes with the largest values, in order, int32 [ranks, N, values]; -1 if there are fewer
+    Args:
+        graph: who sends to whom; a self-loop makes a node its own sender.
+        value: the maxima [N, values], -inf for a node without senders.
+        sender: the nodes with the largest values, in order, int32 [ranks, N, values]; -1 if there are fewer.
+    """
+
+    graph: MaskedGraph
+    value: Tensor
+    sender: Tensor
 
 
 def find_largest(values: Tensor, graph: MaskedGraph, *, ranks: int, limit: int) -> Largest:
-    """The ``ranks`` largest senders of each node, for values [N, values]."""
+    """The ``ranks`` largest senders of each node, for values [N, values].
+
+    Example:
+        >>> from glasshouse.graph.rule.incremental.graph import coalesce, mask_graph
+        >>> edges = coalesce(torch.tensor([[0, 1], [2, 2]]), 3, torch.float32)
+        >>> graph = mask_graph(edges, torch.ones(1, 3, dtype=torch.bool))
+        >>> find_largest(torch.tensor([[1.0], [5.0], [9.0]]), graph, ranks=2, limit=2**20).sender[:, 2, 0]
+        tensor([1, 0], dtype=torch.int32)
+    """
     if triton.usable(values):
         value, sender = ranked_senders(values, graph, ranks=ranks)
         return Largest(graph=graph, value=value, sender=sender)
@@ -53,7 +67,15 @@ def find_largest(values: Tensor, graph: MaskedGraph, *, ranks: int, limit: int) 
 
 
 def largest_values(values: Tensor, graph: MaskedGraph, *, limit: int) -> Tensor:
-    """The maxima of each node's senders alone, [N, values], -inf for a node without senders."""
+    """The maxima of each node's senders alone, [N, values], -inf for a node without senders.
+
+    Example:
+        >>> from glasshouse.graph.rule.incremental.graph import coalesce, mask_graph
+        >>> edges = coalesce(torch.tensor([[0, 1], [2, 2]]), 3, torch.float32)
+        >>> graph = mask_graph(edges, torch.ones(1, 3, dtype=torch.bool))
+        >>> largest_values(torch.tensor([[1.0], [5.0], [9.0]]), graph, limit=2**20)[2]
+        tensor([5.])
+    """
     if triton.usable(values):
         return plain_maxima(values, graph)
     return find_largest(values, graph, ranks=1, limit=limit).value
@@ -79,7 +101,11 @@ def _rank(values: Tensor, graph: MaskedGraph, rows: Tensor, width: int, value: T
 def bag_max(table: Tensor, index: Tensor, paths: Paths, *, without: Tensor) -> Tensor:
     """Maxima over the paths into each outer row, [outer rows, values], -inf if there is none.
 
-    ``index`` says which row of the table each inner row has, and ``without`` which are left out, [inner rows] both.
+    Args:
+        table: values [any, values].
+        index: where each inner row's values are in the table, [inner rows].
+        paths: the paths.
+        without: inner rows to leave out, bool [inner rows].
     """
     start, source = paths.start, paths.source
     if bool(without.any()):
@@ -95,9 +121,16 @@ def bag_max(table: Tensor, index: Tensor, paths: Paths, *, without: Tensor) -> T
 def largest_other(
     values: Tensor, largest: Largest, ball: Ball, source: Ball, row: Tensor, column: Tensor, *, limit: int
 ) -> Tensor:
-    """The largest value among senders that are not in the source ball, for some rows of a ball and columns, [entries].
+    """The largest value among senders that are not in the source ball, for single entries, [entries].
 
-    ``values`` [N, values] are those of all senders, ``largest`` is their ranking.
+    Args:
+        values: the senders' values [N, values].
+        largest: their ranking.
+        ball: the ball whose rows receive.
+        source: the ball of senders to leave out.
+        row: rows of ``ball`` [entries].
+        column: columns of ``values`` [entries].
+        limit: bytes that temporary arrays may take.
     """
     answer = values.new_full((len(row),), -torch.inf)
     nodes = len(values)
@@ -133,11 +166,21 @@ _RANKS = 4  # senders kept for each value; beyond them a value is looked up amon
 
 @dataclass(frozen=True, kw_only=True)
 class Maximum:
-    """``weight * max over senders of their inputs + root * own input + bias``; a maximum without senders is 0."""
+    """``weight * max over senders of their inputs + root * own input + bias``; a maximum without senders is 0.
 
-    weight: Tensor  # [models, width, out]
-    root: Tensor | None  # [models, width, out] or None
-    bias: Tensor | None  # [models, out] or None
+    Args:
+        weight: [models, width, out].
+        root: [models, width, out] or None.
+        bias: [models, out] or None.
+
+    Example:
+        >>> Maximum(weight=torch.ones(2, 3, 4), root=None, bias=None).divides_by_degree
+        False
+    """
+
+    weight: Tensor
+    root: Tensor | None
+    bias: Tensor | None
     divides_by_degree: bool = False
     counts_senders: bool = False
     hops: int = 1
@@ -170,7 +213,7 @@ class Maximum:
         return kept, self.combine(largest.value.clone(), kept.root)
 
     def outputs(self, inputs: Tensor, graph: MaskedGraph, *, limit: int) -> Tensor:
-        """See :class:`~glasshouse.graph.rule.incremental.layer.outputs_of`: without the senders after the largest."""
+        """See :class:`~glasshouse.graph.rule.incremental.layer.LeanLayer`: without the senders after the largest."""
         root = self._root(inputs)  # of features once, not under each mask
         values = under_every_mask(inputs, graph)
         maxima = largest_values(values.reshape(len(values), -1), graph, limit=limit)
@@ -198,17 +241,10 @@ class KeptMaximum:
     root: Tensor
     limit: int
 
-    def toggle(self, changed: Tensor | None, step: Step) -> Toggled:
+    def toggle(self, changed: Tensor | None, rings: Rings, *, inner: int, outer: int) -> Toggled:
         """See :class:`~glasshouse.graph.rule.incremental.layer.Kept`."""
-        ball, paths = step.ball, step.paths
-        if triton.usable(self.values):  # the same in one pass on a GPU
-            table = self.values if changed is None else changed.reshape(len(changed), -1)
-            largest = self.largest
-            maxima, alive = toggled_maxima(
-                table, self.values, largest.value, largest.sender, largest.graph, step, first=changed is None
-            )
-        else:
-            maxima, alive = self._maxima(changed, step)
+        ball, paths = rings.balls[outer], rings.paths(inner, outer)
+        maxima, alive = (self._fused if triton.usable(self.values) else self._maxima)(changed, rings, inner, outer)
         alive[ball.centre] = True
         if changed is not None:
             alive[paths.inside] = True
@@ -217,15 +253,16 @@ class KeptMaximum:
             root[paths.inside] = self.layer._root(changed)
         return Toggled(self.layer.combine(maxima, root), alive)
 
-    def _maxima(self, changed: Tensor | None, step: Step) -> tuple[Tensor, Tensor]:
+    def _maxima(self, changed: Tensor | None, rings: Rings, inner: int, outer: int) -> tuple[Tensor, Tensor]:
         """New maxima of the outer ball [rows, values], and whether each row differs, bool [rows]."""
-        ball, source, paths = step.ball, step.source, step.paths
+        ball, source, paths = rings.balls[outer], rings.balls[inner], rings.paths(inner, outer)
         if changed is None:
             table, index = self.values, source.node
         else:
             table, index = changed.reshape(len(changed), -1), torch.arange(len(source.node), device=source.node.device)
-        arrived = bag_max(table, index, paths, without=step.kind == 1)
-        left = bag_max(self.values, source.node, paths, without=step.kind == 2)
+        gone, new = _targets(source, rings)
+        arrived = bag_max(table, index, paths, without=gone)
+        left = bag_max(self.values, source.node, paths, without=new)
         self._loops(table, index, source, paths, arrived, left)
         maxima = self.largest.value[ball.node]
         # if a changed sender had the maximum and nothing new reaches it, the next largest has to be found
@@ -238,6 +275,24 @@ class KeptMaximum:
         # most maxima do not depend on one sender, and then nothing changes; a target itself is added or removed
         return maxima, (maxima != self.largest.value[ball.node]).any(dim=1)
 
+    def _fused(self, changed: Tensor | None, rings: Rings, inner: int, outer: int) -> tuple[Tensor, Tensor]:
+        """The same in one pass on a GPU."""
+        ball, source, paths = rings.balls[outer], rings.balls[inner], rings.paths(inner, outer)
+        table = None if changed is None else changed.reshape(len(changed), -1)
+        kind = torch.zeros_like(source.node, dtype=torch.int32)
+        kind[source.centre] = 2 - rings.removes.to(torch.int32)
+        return toggled_maxima(
+            self.values,
+            table,
+            self.largest.value,
+            self.largest.sender,
+            self.largest.graph,
+            paths,
+            node=ball.node,
+            source_node=source.node,
+            kind=kind,
+        )
+
     def _loops(self, table: Tensor, index: Tensor, source: Ball, paths: Paths, arrived: Tensor, left: Tensor) -> None:
         """A node with a self-loop is its own sender."""
         looped = (self.largest.graph.loops[source.node] > 0).nonzero().squeeze(1)
@@ -247,13 +302,27 @@ class KeptMaximum:
             left[row] = torch.maximum(left[row], self.values[source.node[looped]])
 
 
+def _targets(source: Ball, rings: Rings) -> tuple[Tensor, Tensor]:
+    """Bool [inner rows], twice: targets that are removed, and targets that are added."""
+    gone = torch.zeros_like(source.node, dtype=torch.bool)
+    gone[source.centre] = rings.removes
+    new = torch.zeros_like(gone)
+    new[source.centre] = ~rings.removes
+    return gone, new
+
+
 _MOST = 0.05  # share of non-zero features up to which lists are faster than arrays
 _ENTRY_BYTES = 120  # while entries are sorted, or looked up
 
 
 @dataclass(frozen=True, kw_only=True)
 class SparseRows:
-    """The non-zero features of n nodes: those of node x are at ``start[x] ... start[x + 1] - 1``."""
+    """The non-zero features of n nodes: those of node x are at ``start[x] ... start[x + 1] - 1``.
+
+    Example:
+        >>> sparse_rows(torch.tensor([[0.0, 0.0, 3.0], [0.0, 0.0, 0.0]])).column
+        tensor([2])
+    """
 
     start: Tensor  # [n + 1]
     column: Tensor  # [entries]
@@ -282,7 +351,16 @@ def flat(weight: Tensor) -> Tensor:
 
 
 def for_features(layer: Layer, x: Tensor, edge_index: Tensor) -> Layer:
-    """The form of a first layer that suits the features [n, width]: sparse where that is possible and faster."""
+    """The form of a first layer that suits the features [n, width]: sparse where that is possible and faster.
+
+    Example:
+        >>> layer = Maximum(weight=torch.ones(1, 40, 2), root=None, bias=None)
+        >>> edge_index = torch.tensor([[0], [1]])
+        >>> type(for_features(layer, torch.eye(40), edge_index)).__name__
+        'SparseMaximum'
+        >>> type(for_features(layer, -torch.eye(40), edge_index)).__name__
+        'Maximum'
+    """
     if not isinstance(layer, Maximum) or x.numel() == 0:
         return layer
     if int(x.count_nonzero()) > _MOST * x.numel() or not bool((x >= 0).all()):
@@ -303,11 +381,17 @@ class Ranked(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class SparseMaximum:
-    """A :class:`~glasshouse.graph.rule.incremental.maximum.Maximum` layer over sparse features."""
+    """A :class:`~glasshouse.graph.rule.incremental.maximum.Maximum` layer over sparse features.
 
-    dense: Maximum  # the layer
-    features: SparseRows  # what it reads
-    entries: int  # features that a node's senders have, on average
+    Args:
+        dense: the layer.
+        features: what it reads.
+        entries: features that a node's senders have, on average.
+    """
+
+    dense: Maximum
+    features: SparseRows
+    entries: int
     divides_by_degree: bool = False
     counts_senders: bool = False
     hops: int = 1
@@ -357,10 +441,13 @@ class KeptSparseMaximum:
     rows: Tensor
     weight: Tensor
 
-    def toggle(self, changed: Tensor | None, step: Step) -> Toggled:
+    def toggle(self, changed: Tensor | None, rings: Rings, *, inner: int, outer: int) -> Toggled:
         """See :class:`~glasshouse.graph.rule.incremental.layer.Kept`; inputs are features, which do not change."""
-        ball, source, paths, features = step.ball, step.source, step.paths, self.layer.features
-        path = step.kind[paths.source].nonzero().squeeze(1)  # only a target's messages come or go
+        ball, source, paths = rings.balls[outer], rings.balls[inner], rings.paths(inner, outer)
+        features, removes = self.layer.features, rings.removes
+        is_target = torch.zeros_like(source.node, dtype=torch.bool)
+        is_target[source.centre] = True
+        path = is_target[paths.source].nonzero().squeeze(1)  # only a target's messages come or go
         sender, receiver = paths.source[path], paths.receiver[path]
         node = source.node[sender] % self.graph.size
         entry, owner = expand(features.start[node], features.count[node])
@@ -369,7 +456,7 @@ class KeptSparseMaximum:
         first, second, leader = (part[place] if len(part) else part.new_zeros(len(place)) for part in self.ranked[1:])
         before = torch.where(found, first, 0)
         lost = torch.where(found & (leader == source.node[sender][owner]), second, before)
-        gone = step.removes[source.target[sender]][owner]
+        gone = removes[source.target[sender]][owner]
         change = torch.where(gone, lost, torch.maximum(before, features.value[entry])) - before
         some = change.nonzero().squeeze(1)
         row = row[some]

@@ -15,25 +15,31 @@ import torch
 from torch import Tensor, nn
 from torch_geometric.nn import MLP
 
-from glasshouse.graph.layers.layer_type import Loops, Normalisation, NotDescribed
+from glasshouse.graph.layers.layer_type import NotDescribed
 from glasshouse.graph.programs.program import MessageStep, arguments_of, toggled_type
 from glasshouse.graph.programs.rows import RowFunction, project, stacked_modules
 from glasshouse.graph.rule.incremental.any_layer import Unknown
 from glasshouse.graph.rule.incremental.attention import Attention, Ends
 from glasshouse.graph.rule.incremental.layer import EdgeValues, Layer
 from glasshouse.graph.rule.incremental.maximum import Maximum
-from glasshouse.graph.rule.incremental.sum import Scaling, Summed
+from glasshouse.graph.rule.incremental.sum import Summed
 
 SAMPLE = 4  # rows that every value has while a program is lowered, to learn widths and to compare ways to compute
 
 
 @dataclass(frozen=True, eq=False)
 class Slot:
-    """A value of the stacked program."""
+    """A value of the stacked program.
 
-    number: int  # its place
-    sample: Tensor  # a few rows [rows, models or 1, width] of random numbers, of its width and type
-    fixed: bool  # whether it depends on a node's own features alone, so that no toggle changes it
+    Args:
+        number: its place.
+        sample: a few rows [rows, models or 1, width] of random numbers, of its width and type.
+        fixed: whether it depends on a node's own features alone, so that no toggle changes it.
+    """
+
+    number: int
+    sample: Tensor
+    fixed: bool
 
     @property
     def width(self) -> int:
@@ -76,18 +82,23 @@ def sources_of(operation: Operation) -> tuple[Slot, ...]:
 class Builder:
     """Collects the operations of K models; a layer type adds those of its layer.
 
+    Args:
+        models: K.
+        device: of the weights.
+        dtype: that the models compute in.
+
     Example:
-        >>> from glasshouse.graph.rule.incremental.sum import Scaling, Summed
+        >>> from glasshouse.graph.rule.incremental.sum import Summed
         >>> build = Builder(models=2, device=torch.device("cpu"), dtype=torch.float32)
         >>> features = build.features(torch.randn(9, 3))
-        >>> hidden = build.message(Summed(Scaling(normalisation="none"), torch.ones(2, 3, 4)), features)
+        >>> hidden = build.message(Summed.of(weight=torch.ones(2, 3, 4), bias=None, normalisation="none"), features)
         >>> build.rows(torch.relu, hidden).width
         4
     """
 
-    models: int  # K
-    device: torch.device  # of the weights
-    dtype: torch.dtype  # that the models compute in
+    models: int
+    device: torch.device
+    dtype: torch.dtype
     operations: list[Operation] = field(default_factory=list)
     _slots: int = 0
 
@@ -123,7 +134,12 @@ def layer_operations(
 ) -> Slot:
     """Add one message-passing call: by the formula of its type if there is one, else by calls of the layer itself.
 
-    Values of nodes and of edges [edges, models or 1, ...] are found by their names; ``roots`` are the traced models.
+    Args:
+        step: the call.
+        roots: the traced models.
+        build: collects the operations.
+        slots: values of nodes by name.
+        edges: values of edges by name, [edges, models or 1, ...].
     """
     layers = [root.get_submodule(step.module) for root in roots]
     kind, before = toggled_type(layers[0], step), len(build.operations)
@@ -236,26 +252,26 @@ class _Toggling(_Rows):
         linear: str | None = None,
         bias: str | None = None,
         root: str | None = None,
-        norm: Normalisation = "none",
-        loops: Loops = "listed",
+        norm: str = "none",
+        loops: str = "listed",
         fill: float = 1.0,
         own: float = 1.0,
         weight: Tensor | None = None,
         only: int | None = None,
         sums_first: bool = False,
     ) -> Slot:
+        if norm == "laplacian":  # the largest entry of the Laplacian is 1, which PyTorch Geometric scales it by
+            norm, loops = "symmetric", "dropped"
         edges = _shared(weight)
         if edges is not None and only is not None:
             edges = (edges == only).to(self.build.dtype)
-        scaling = Scaling(
-            normalisation=norm, loops=loops, edge_weight=edges, fill=fill, own=own, weighted_mean=only is not None
-        )
+        options: dict[str, Any] = {"normalisation": norm, "loops": loops, "fill": fill, "own": own}
+        options |= {"edge_weight": edges, "weighted_mean": only is not None}
         if linear is not None:
             maps, roots = self.maps(linear), None if root is None else self.maps(root)
-            return self.build.message(Summed(scaling, maps, root=roots, bias=self.vectors(bias)), x)
+            return self.build.message(Summed.of(weight=maps, root=roots, bias=self.vectors(bias), **options), x)
         models = int(x.sample.shape[1]) if bias is None else len(self.layers)
-        sample = x.sample.transpose(0, 1).expand(models, -1, -1)
-        layer = Summed(scaling, sample, bias=self.vectors(bias), maps=False)
+        layer = Summed.without_map(x.sample, models=models, bias=self.vectors(bias), **options)
         return self.build.message(layer, x, shared=models == 1 and x.shared)
 
     def max(
@@ -281,7 +297,7 @@ class _Toggling(_Rows):
         maps, rest = f"{name}.{first}", [_after_first(one) for one in modules]
         weight = self.maps(maps)
         root = weight * (1 + share.to(weight)).unsqueeze(2)
-        layer = Summed(Scaling(normalisation="none"), weight, bias=self.vectors(f"{maps}.bias"), root=root)
+        layer = Summed.of(weight=weight, bias=self.vectors(f"{maps}.bias"), root=root, normalisation="none")
         sums = self.build.message(layer, x)
         return self.build.rows(stacked_modules(rest, sums.sample), sums) if len(list(rest[0].children())) else sums
 
@@ -314,7 +330,7 @@ class _Toggling(_Rows):
             other = one if shown is None or shown is sent else shown.unflatten(2, (heads, -1))
             return Ends(other, one, None if asked is None else asked.unflatten(2, (heads, -1)))
 
-        layer = Attention(
+        layer = Attention.of(
             parts,
             x.sample,
             score=functools.partial(_scored, score, vectors) if score and vectors else score,

@@ -19,7 +19,8 @@ from glasshouse.core.outputs import tensor_losses
 from glasshouse.graph.models.profile import Profiled
 from glasshouse.graph.programs.program import MessageStep
 from glasshouse.graph.programs.rows import stacked_rows
-from glasshouse.graph.rule.incremental.balls import Ball, Rings, add_ring, draw_rings
+from glasshouse.graph.rule.incremental import triton
+from glasshouse.graph.rule.incremental.balls import Rings, add_ring, draw_rings
 from glasshouse.graph.rule.incremental.graph import MaskedGraph
 from glasshouse.graph.rule.incremental.layer import Cost, Kept, Layer, outputs_of, under_every_mask
 from glasshouse.graph.rule.incremental.maximum import for_features
@@ -34,11 +35,24 @@ from glasshouse.graph.rule.incremental.operations import (
     sources_of,
 )
 from glasshouse.graph.rule.incremental.segments import segment_sum, starts_of
+from glasshouse.graph.rule.incremental.triton import row_margins
 from glasshouse.graph.rule.question import Question
 
 
 def lower(models: Sequence[Profiled], question: Question) -> list[Operation]:
-    """The operations of models that share a program; the last one gives the logits."""
+    """The operations of models that share a program; the last one gives the logits.
+
+    Example:
+        >>> from torch_geometric.data import Data
+        >>> from glasshouse.graph.models.profile import profile_models
+        >>> from glasshouse.graph.models.networks import build_gnn
+        >>> from glasshouse.graph.rule.question import ask
+        >>> data = Data(x=torch.eye(2), edge_index=torch.tensor([[0, 1], [1, 0]]), y=torch.tensor([0, 1]))
+        >>> models = profile_models([build_gnn("gcn", features=2, hidden=4, classes=2) for _ in range(3)], data)
+        >>> question = ask(data, torch.ones(1, 2, dtype=torch.bool), torch.tensor([0]))
+        >>> [type(one).__name__ for one in lower(models, question)]
+        ['MessageOperation', 'RowOperation', 'MessageOperation']
+    """
     profile = models[0].profile
     program = profile.program
     if program is None:
@@ -74,15 +88,17 @@ def _value_at(root: Any, question: Question) -> tuple[torch.device, torch.dtype]
     return question.x.device, question.x.dtype
 
 
+def _suited(operation: Operation, question: Question) -> Operation:
+    """An operation that reads the features, in the form that suits them."""
+    if not isinstance(operation, MessageOperation) or operation.source.number != 0:
+        return operation
+    return replace(operation, layer=for_features(operation.layer, question.x, question.edge_index))
+
+
 def _in_use(operations: Sequence[Operation], output: Slot, question: Question) -> list[Operation]:
     """The operations up to the one that makes the output; an activation may write into what only it reads."""
     last = next(place for place, one in enumerate(operations) if one.result is output)
-    used = [
-        replace(one, layer=for_features(one.layer, question.x, question.edge_index))
-        if isinstance(one, MessageOperation) and one.source.number == 0
-        else one
-        for one in operations[: last + 1]
-    ]
+    used = [_suited(one, question) for one in operations[: last + 1]]
     read = [slot.number for one in used for slot in sources_of(one)]
     fresh = {one.result.number for one in used if isinstance(one, MessageOperation) and one.result is not output}
     return [
@@ -101,12 +117,19 @@ _ROW_COPIES = 2  # of a row while a row-wise operation on several values works: 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ChangedBalls:
-    """An operation, and which balls it reads and writes."""
+    """An operation, and which balls it reads and writes.
 
-    operation: Operation  # of the stacked program
-    inner: int  # the ball whose changed rows it reads; 0 if its inputs do not change
-    outer: int | None  # the ball whose rows it makes; None if no toggle changes them
-    keeps: bool  # whether later operations need its values under every mask, beside rows that changed
+    Args:
+        operation: of the stacked program.
+        inner: the ball whose changed rows it reads; 0 if its inputs do not change.
+        outer: the ball whose rows it makes; None if no toggle changes them.
+        keeps: whether later operations need its values under every mask, beside rows that changed.
+    """
+
+    operation: Operation
+    inner: int
+    outer: int | None
+    keeps: bool
 
     def cost(self) -> Cost:
         """Memory that it takes; a message-passing layer knows its own."""
@@ -121,7 +144,21 @@ class ChangedBalls:
 
 
 def changed_balls(operations: Sequence[Operation], *, radius: int | None) -> list[ChangedBalls]:
-    """For each operation the balls that it reads and writes, up to a radius, or None for all rows that change."""
+    """For each operation the balls that it reads and writes.
+
+    Args:
+        operations: of the stacked program.
+        radius: the outermost ball whose answers are wanted; None for all that change.
+
+    Example:
+        >>> import torch
+        >>> from glasshouse.graph.rule.incremental.sum import Summed
+        >>> build = Builder(models=1, device=torch.device("cpu"), dtype=torch.float32)
+        >>> layer = Summed.of(weight=torch.ones(1, 2, 2), bias=None, normalisation="symmetric")
+        >>> _ = build.message(layer, build.message(layer, build.features(torch.ones(3, 2))))
+        >>> [(one.inner, one.outer) for one in changed_balls(build.operations, radius=2)]
+        [(1, 2), (2, 2)]
+    """
     ball: dict[int, int] = {}  # by slot, for values that a toggle changes
     placed: list[ChangedBalls] = []
     for one in operations:
@@ -135,14 +172,22 @@ def changed_balls(operations: Sequence[Operation], *, radius: int | None) -> lis
         if outer is not None:
             ball[one.result.number] = outer
         placed.append(ChangedBalls(operation=one, inner=inner, outer=outer, keeps=False))
-    kept = {  # what a row-wise operation reads in a larger ball than it changes in, or what never changes
-        source.number
+    kept = _kept(placed, ball)
+    return [
+        ChangedBalls(
+            operation=one.operation, inner=one.inner, outer=one.outer, keeps=one.operation.result.number in kept
+        )
         for one in placed
-        if isinstance(one.operation, RowOperation) and one.outer is not None
-        for source in one.operation.sources
-        if ball.get(source.number) != one.outer
-    }
-    return [replace(one, keeps=one.operation.result.number in kept) for one in placed]
+    ]
+
+
+def _kept(placed: Sequence[ChangedBalls], ball: dict[int, int]) -> set[int]:
+    """Values that a row-wise operation reads in a larger ball than they change in, or that never change."""
+    kept = set()
+    for one in placed:
+        if isinstance(one.operation, RowOperation) and one.outer is not None:
+            kept |= {source.number for source in one.operation.sources if ball.get(source.number) != one.outer}
+    return kept
 
 
 def first_that_drops(placed: Sequence[ChangedBalls]) -> int | None:
@@ -169,9 +214,30 @@ def first_that_drops(placed: Sequence[ChangedBalls]) -> int | None:
     return max(counting, default=0)
 
 
+def row_losses(logits: Tensor, labels: Tensor) -> Tensor:
+    """Cross-entropy of each row and model, float64 [rows, models].
+
+    Args:
+        logits: [rows, models, classes].
+        labels: true class of each row, [rows].
+
+    Example:
+        >>> row_losses(torch.zeros(3, 2, 4), torch.zeros(3, dtype=torch.long)).shape
+        torch.Size([3, 2])
+    """
+    if not triton.usable(logits):
+        return tensor_losses(logits, labels.unsqueeze(1))
+    return torch.nn.functional.softplus(row_margins(logits, labels), threshold=40.0)  # as tensor_losses
+
+
 @dataclass(frozen=True, kw_only=True)
 class LossesToSignal:
-    """What turns logits into signals: labels [N], kept losses [N, models] and the number of classes."""
+    """What turns logits into signals: labels [N], kept losses [N, models] and the number of classes.
+
+    Example:
+        >>> LossesToSignal.of(torch.tensor([0, 1]), torch.zeros(2, 3, 4)).kept_loss.shape
+        torch.Size([2, 3])
+    """
 
     labels: Tensor
     kept_loss: Tensor
@@ -180,38 +246,40 @@ class LossesToSignal:
     @classmethod
     def of(cls, labels: Tensor, logits: Tensor) -> LossesToSignal:
         """From the labels [N] and the kept logits [N, models, classes]."""
-        return cls(labels=labels, kept_loss=_losses(logits, labels), classes=int(logits.shape[-1]))
+        loss = row_losses(logits, _safe(labels, logits))
+        return cls(labels=labels, kept_loss=loss, classes=int(logits.shape[-1]))
 
     def signals(self, logits: Tensor, rings: Rings, *, outer: int) -> Tensor:
         """Eq. (6) and own losses from the toggled logits [rows, models, classes] of a ball, [targets, 2, models]."""
         ball = rings.balls[outer]
-        after = _losses(logits, self.labels[ball.node])
-        return signals_of(self.kept_loss, after, rings, ball)
+        after = row_losses(logits, _safe(self.labels[ball.node], logits))
+        removed = rings.removes.unsqueeze(1)
+        own = torch.where(removed, self.kept_loss[rings.targets], after[ball.centre])  # loss_v(in)
+        change = after - self.kept_loss[ball.node]
+        change[ball.centre] = 0
+        total = segment_sum(change, starts_of(ball.target, len(rings.targets)))
+        return torch.stack([own + torch.where(removed, -total, total), own], dim=1)
 
 
-def signals_of(kept: Tensor, after: Tensor, rings: Rings, ball: Ball) -> Tensor:
-    """Eq. (6) and own losses, [targets, 2, models], from losses under the mask [N, models] and in a toggled ball."""
-    removed = rings.removes.unsqueeze(1)
-    own = torch.where(removed, kept[rings.targets], after[ball.centre])  # loss_v(in)
-    change = after - kept[ball.node]
-    change[ball.centre] = 0
-    total = segment_sum(change, starts_of(ball.target, len(rings.targets)))
-    return torch.stack([own + torch.where(removed, -total, total), own], dim=1)
-
-
-def _losses(logits: Tensor, labels: Tensor) -> Tensor:
-    """Cross-entropy of each row and model, float64 [rows, models]; labels of nodes never summed may be missing."""
-    return tensor_losses(logits, labels.clamp(0, logits.shape[-1] - 1).unsqueeze(1))
+def _safe(labels: Tensor, logits: Tensor) -> Tensor:
+    """Labels that index the logits; those of nodes that are never summed may be missing."""
+    return labels.clamp(0, logits.shape[-1] - 1)
 
 
 @dataclass(frozen=True, kw_only=True)
 class ForwardState:
-    """The state of a program after the forward pass under a group of masks."""
+    """The state of a program after the forward pass under a group of masks.
 
-    placed: Sequence[ChangedBalls]  # the operations and their balls
-    graph: MaskedGraph  # the union of the masks' graphs
-    layers: Sequence[Kept]  # the state of each message-passing layer, in order
-    # by slot, the kept values that toggles read: [N, models or 1, width], or [n, ...] if they never change
+    Args:
+        placed: the operations and their balls.
+        graph: the union of the masks' graphs.
+        layers: the state of each message-passing layer, in order.
+        values: by slot, the kept values that toggles read: [N, models or 1, width], or [n, ...] if they never change.
+    """
+
+    placed: Sequence[ChangedBalls]
+    graph: MaskedGraph
+    layers: Sequence[Kept]
     values: Mapping[int, Tensor]
 
     @cached_property
@@ -236,7 +304,7 @@ class ForwardState:
                 _, fresh = changed.get(operation.source.number, (0, None))
                 if drops is not None:
                     add_ring(self.graph, rings)
-                values, alive = kept.toggle(fresh, rings.step(one.inner, one.outer))
+                values, alive = kept.toggle(fresh, rings, inner=one.inner, outer=one.outer)
                 if drops is not None and alive is not None and drops <= one.inner < outermost - 1:
                     rings.balls[-1], values = rings.balls[-1].only(alive), values[alive]
             elif one.outer is None:
@@ -267,9 +335,13 @@ class ForwardState:
 def forward_state(
     placed: Sequence[ChangedBalls], x: Tensor, graph: MaskedGraph, *, limit: int
 ) -> tuple[ForwardState, Tensor]:
-    """The forward pass under all masks for features [n, width]: the state, and the logits [N, models, classes].
+    """The forward pass under all masks: the state, and the logits [N, models, classes].
 
-    Temporary arrays may take ``limit`` bytes.
+    Args:
+        placed: the operations and their balls.
+        x: the features [n, width].
+        graph: the union of the masks' graphs.
+        limit: bytes that temporary arrays may take.
     """
     layers: list[Kept] = []
 
@@ -300,18 +372,30 @@ def _passed(
 ) -> tuple[dict[int, Tensor], Tensor]:
     """Values by slot and the logits, with ``run`` for every layer; slots that nothing reads any more are freed."""
     values: dict[int, Tensor] = {0: x.unsqueeze(1)}
-    last = {source.number: one for one in placed for source in sources_of(one.operation)}  # which reads a slot
-    for one in placed:
+    readers = _last_readers(placed)
+    for number, one in enumerate(placed):
         operation = one.operation
-        given = [values[source.number] for source in sources_of(operation)]
         if isinstance(operation, MessageOperation):
-            made = run(operation.layer, *given)
-        elif len({len(value) for value in given}) == 1:
-            made = operation.function(*given)
-        else:  # those that never change are repeated for each mask
-            made = operation.function(*[under_every_mask(value, graph) for value in given])
+            made = run(operation.layer, values[operation.source.number])
+        else:
+            made = operation.function(*_together([values[source.number] for source in operation.sources], graph))
         values[operation.result.number] = made
-        for slot in {source.number for source in sources_of(operation)} - needed:
-            if last[slot] is one:
+        for slot in [slot for slot, last in readers.items() if last == number and slot in values]:
+            if slot not in needed:
                 del values[slot]
     return values, under_every_mask(values[placed[-1].operation.result.number], graph)
+
+
+def _together(values: list[Tensor], graph: MaskedGraph) -> list[Tensor]:
+    """Values of one row-wise operation with equally many rows: those that never change are repeated for each mask."""
+    if len({len(value) for value in values}) == 1:
+        return values
+    return [under_every_mask(value, graph) for value in values]
+
+
+def _last_readers(placed: Sequence[ChangedBalls]) -> dict[int, int]:
+    """By slot, the number of the last operation that reads it."""
+    readers: dict[int, int] = {}
+    for number, one in enumerate(placed):
+        readers.update({source.number: number for source in sources_of(one.operation)})
+    return readers

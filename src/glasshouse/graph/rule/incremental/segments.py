@@ -7,6 +7,11 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor
 
+from glasshouse.graph.rule.incremental import triton
+from glasshouse.graph.rule.incremental.triton import narrow_sums
+
+_NARROW = 64  # columns up to which a GPU sums a segment in blocks of rows; one thread a column would take too long
+
 
 def expand(start: Tensor, count: Tensor) -> tuple[Tensor, Tensor]:
     """All positions of the ranges ``start[i] ... start[i] + count[i] - 1``, and the range i of each position.
@@ -55,6 +60,8 @@ def segment_sum(values: Tensor, start: Tensor) -> Tensor:
         tensor([[1.],
                 [2.]])
     """
+    if 0 < values.shape[1] <= _NARROW and triton.usable(values):
+        return narrow_sums(values, start)
     return bag_sum(values, torch.arange(len(values), device=values.device), start)
 
 

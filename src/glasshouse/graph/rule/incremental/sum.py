@@ -6,36 +6,50 @@ weight of an edge, c and k depend on degrees alone, and the rest is not part of 
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import dataclass
+from typing import Any, Literal
 
 import torch
 from torch import Tensor
 
-from glasshouse.graph.layers.layer_type import Loops, Normalisation
 from glasshouse.graph.programs.rows import project
 from glasshouse.graph.rule.incremental import triton
-from glasshouse.graph.rule.incremental.balls import Ball, Step
+from glasshouse.graph.rule.incremental.balls import Ball, Paths, Rings
 from glasshouse.graph.rule.incremental.graph import MaskedGraph, PairWeights
 from glasshouse.graph.rule.incremental.layer import Cost, Toggled, under_every_mask
 from glasshouse.graph.rule.incremental.segments import bag_sum
-from glasshouse.graph.rule.incremental.triton import summed_rows
+from glasshouse.graph.rule.incremental.triton_sum import message_gains, summed_rows
+
+Normalisation = Literal["symmetric", "mean", "none"]
+Loops = Literal["added", "listed", "dropped"]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Scaling:
-    """The factors of a sum of messages, before the graph is known."""
+    """The factors of a sum of messages, before the graph is known.
 
-    # ``"symmetric"`` divides by the root degrees of both ends, ``"mean"`` by the number of messages, ``"none"`` by
-    # nothing; ``"laplacian"`` is symmetric without any self-loop. The degree of a node is the sum of the weights of
-    # its messages
+    Args:
+        normalisation: ``"symmetric"`` divides by the root degrees of both ends, ``"mean"`` by the number of messages,
+            ``"none"`` by nothing. The degree of a node is the sum of the weights of its messages.
+        loops: ``"added"``: every node has one self-loop; ``"listed"``: those of the graph, as edges like all others;
+            ``"dropped"``: none; by default the symmetric normalisation adds self-loops, and others use
+            those listed.
+        edge_weight: one weight per edge, [edges], or None if all are 1.
+        fill: weight of an added self-loop; a self-loop of the graph keeps its own. It is 1 without weights of edges.
+        own: what the message of a self-loop is multiplied with; degrees count it once.
+        weighted_mean: whether the mean divides by the sum of the messages' weights, not by their number.
+
+    Example:
+        >>> Scaling(normalisation="symmetric", loops="added").by_degree
+        True
+    """
+
     normalisation: Normalisation
-    # ``"added"``: every node has one self-loop; ``"listed"``: those of the graph, as edges like all others
-    loops: Loops = "listed"
-    edge_weight: Tensor | None = None  # one weight per edge, [edges], or None if all are 1
-    # weight of an added self-loop; a self-loop of the graph keeps its own. It is 1 without weights of edges
+    loops: Loops | None = None
+    edge_weight: Tensor | None = None
     fill: float = 1.0
-    own: float = 1.0  # what the message of a self-loop is multiplied with; degrees count it once
-    weighted_mean: bool = False  # whether the mean divides by the sum of the messages' weights, not by their number
+    own: float = 1.0
+    weighted_mean: bool = False
 
     @property
     def counts_weights(self) -> bool:
@@ -45,7 +59,7 @@ class Scaling:
     @property
     def by_degree(self) -> bool:
         """Whether a sender's degree enters its messages."""
-        return self.normalisation in ("symmetric", "laplacian")
+        return self.normalisation == "symmetric"
 
     def under(self, graph: MaskedGraph) -> Scales:
         """The factors in a union of masks."""
@@ -58,9 +72,9 @@ class Scaling:
             messages = weight
             if self.counts_weights:
                 degree = weight.new_zeros(len(degree)).index_add_(0, receiver, weight)
-        if self.normalisation == "laplacian":  # its largest entry is 1, which PyTorch Geometric scales it by
+        if self.loops == "dropped":
             loops = torch.zeros_like(graph.loops)
-        elif self.loops == "added":
+        elif self.loops == "added" or (self.loops is None and self.by_degree):
             loops = torch.ones_like(graph.loops) if pairs is None else pairs.loops(none=self.fill).repeat(masks)
         else:
             loops = graph.loops if pairs is None else pairs.loops().repeat(masks)
@@ -80,7 +94,7 @@ class Scaling:
 
     def _scale(self, degree: Tensor, loops: Tensor) -> Tensor:
         """C of each row; for the symmetric normalisation it is also k, the scale of a sender's messages."""
-        if self.by_degree:
+        if self.normalisation == "symmetric":
             total = degree + loops
             return total.rsqrt().masked_fill_(total == 0, 0)
         return 1 / (degree + loops).clamp(min=1) if self.normalisation == "mean" else torch.ones_like(degree)
@@ -104,52 +118,69 @@ class Scales:
     scale: Tensor  # [N], c
     sent: Tensor  # [N], k
 
-    def after(self, ball: Ball, step: Step) -> Tensor:
+    def after(self, ball: Ball, rings: Rings) -> Tensor:
         """C of the rows of a ball after the toggle, [rows]."""
         change = ball.degree_change
         if self.pairs is not None and self.scaling.counts_weights:
             change = torch.zeros_like(change, dtype=torch.float64)
             row = ball.degree_change.nonzero().squeeze(1)  # the receivers of the targets
             target = ball.target[row]
-            weight = self.pairs.between(step.targets[target] % self.graph.size, ball.node[row] % self.graph.size)
-            change[row] = torch.where(step.removes[target], -weight, weight)
+            weight = self.pairs.between(rings.targets[target] % self.graph.size, ball.node[row] % self.graph.size)
+            change[row] = torch.where(rings.removes[target], -weight, weight)
         return self.scaling._scale(self.degree[ball.node] + change, self.counted[ball.node]).to(self.scale.dtype)
 
-    def sent_after(self, step: Step) -> Tensor:
-        """K of the rows of the inner ball after the toggle, [rows]."""
-        return self.after(step.source, step) if self.scaling.by_degree else self.sent[step.source.node]
+    def sent_after(self, ball: Ball, rings: Rings) -> Tensor:
+        """K of the rows of a ball after the toggle, [rows]."""
+        return self.after(ball, rings) if self.scaling.by_degree else self.sent[ball.node]
 
-    def along(self, step: Step) -> Tensor:
+    def along(self, paths: Paths, inner: Ball, outer: Ball) -> Tensor:
         """The weight of the message of each path, [paths]."""
-        paths, size = step.paths, self.graph.size
         if self.pairs is None:
             return paths.weight
-        return self.pairs.between(step.source.node[paths.source] % size, step.ball.node[paths.receiver] % size)
+        size = self.graph.size
+        return self.pairs.between(inner.node[paths.source] % size, outer.node[paths.receiver] % size)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Summed:
-    """A convolution that sums messages."""
+    """A convolution that sums messages.
 
-    scaling: Scaling  # how strongly messages count
-    weight: Tensor  # map from inputs to messages, [models, width, out]
-    _: KW_ONLY
-    # map from a node's own input to its output, outside the sum, [models, width, out], or None
-    root: Tensor | None = None
-    bias: Tensor | None = None  # [models, out] or None
-    # whether it is a map; else messages are the inputs, and ``weight`` is some of them, [models, rows, width]
-    maps: bool = True
+    Args:
+        weight: map from inputs to messages, [models, width, out]; None when messages are the inputs themselves.
+        root: map from a node's own input to its output, outside the sum, [models, width, out], or None.
+        bias: [models, out] or None.
+        scaling: how strongly messages count.
+        models: how many models are stacked.
+        width: width of the sums.
+        item: bytes of one value.
+        hops: of one step.
+
+    Example:
+        >>> Summed.of(weight=torch.ones(2, 3, 4), bias=None, normalisation="none").divides_by_degree
+        False
+    """
+
+    weight: Tensor | None
+    root: Tensor | None
+    bias: Tensor | None
+    scaling: Scaling
+    models: int
+    width: int
+    item: int = 4
     hops: int = 1
 
-    @property
-    def models(self) -> int:
-        """How many models are stacked."""
-        return len(self.weight)
+    @classmethod
+    def of(cls, *, weight: Tensor, bias: Tensor | None, root: Tensor | None = None, **options: Any) -> Summed:
+        """A layer with a weight; options are those of :class:`Scaling`."""
+        models, _, width = weight.shape
+        scaling, item = Scaling(**options), weight.element_size()
+        return cls(weight=weight, root=root, bias=bias, scaling=scaling, models=models, width=width, item=item)
 
-    @property
-    def width(self) -> int:
-        """Columns of the sums, of one model."""
-        return int(self.weight.shape[2])
+    @classmethod
+    def without_map(cls, sample: Tensor, *, models: int, bias: Tensor | None, **options: Any) -> Summed:
+        """A layer whose messages are its inputs, such as these rows [rows, models or 1, width]."""
+        width, item = int(sample.shape[2]), sample.element_size()
+        return cls(weight=None, root=None, bias=bias, scaling=Scaling(**options), models=models, width=width, item=item)
 
     @property
     def counts_senders(self) -> bool:
@@ -163,98 +194,171 @@ class Summed:
 
     def cost(self, *, shared: bool) -> Cost:
         """See :class:`~glasshouse.graph.rule.incremental.layer.Layer`."""
-        item = self.weight.element_size() if self.scaling.edge_weight is None else 8  # sums are then in float64
-        size = self.models * self.width * item
-        return Cost(node=(3 + (self.root is not None)) * size, row=4 * size, path=32)
+        size = (
+            self.models * self.width * (self.item if self.scaling.edge_weight is None else 8)
+        )  # weighted sums are float64
+        fused = self.weight is not None and triton.usable(
+            self.weight
+        )  # kernels write rows and changes of messages alone
+        fused = fused and self.scaling.edge_weight is None
+        return Cost(node=(3 + (self.root is not None)) * size, row=(2 if fused else 4) * size, path=32)
 
     def keep(self, inputs: Tensor, graph: MaskedGraph, *, limit: int) -> tuple[KeptSum, Tensor]:
         """See :class:`~glasshouse.graph.rule.incremental.layer.Layer`."""
-        scales, sources = self.scaling.under(graph), graph.sources
-        messages = under_every_mask(self.messages(inputs), graph).to(scales.scale.dtype)
-        sums = bag_sum(messages, sources.other, sources.start, scales.messages * scales.sent[sources.other])
-        if bool(scales.loops.any()):
-            sums.addcmul_((scales.loops * scales.sent).unsqueeze(1), messages)
-        rest = self.rest(inputs)
+        nodes = len(graph.members)
+        messages = inputs.expand(-1, self.models, -1) if self.weight is None else project(inputs, self.weight)
+        models, width = messages.shape[1:]
+        rest = None if self.root is None else project(inputs, self.root)
+        if self.bias is not None:
+            rest = self.bias.unsqueeze(0) if rest is None else rest + self.bias
         if rest is None:
-            rest = messages.new_zeros(1, 1) if self.bias is None else self.bias.reshape(1, -1)
-        else:
+            rest = messages.new_zeros(1, models, width)
+        per_node = len(rest) > 1 or graph.size == 1
+        if per_node:
             rest = under_every_mask(rest, graph)
-        rest = rest.to(messages.dtype)
-        table = torch.cat([messages, sums, rest.expand(-1, messages.shape[1])])
-        kept = KeptSum(layer=self, nodes=len(messages), table=table, scales=scales, dtype=inputs.dtype)
-        return kept, kept.finish(sums * scales.scale.unsqueeze(1) + rest)
-
-    def messages(self, inputs: Tensor) -> Tensor:
-        """What rows with these inputs [rows, models or 1, width] send, [rows, models * width]."""
-        return (project(inputs, self.weight) if self.maps else inputs.expand(-1, self.models, -1)).flatten(1)
-
-    def rest(self, inputs: Tensor) -> Tensor | None:
-        """What rows have outside the sum, if that depends on their inputs: [rows, models * width]."""
-        if self.root is None:
-            return None
-        own = project(inputs, self.root)
-        return (own if self.bias is None else own + self.bias).flatten(1)
+        # messages, sums and rest share one table, so that one gather-and-sum makes a finished row of the first layer
+        scales = self.scaling.under(graph)
+        table = scales.scale.new_empty(2 * nodes + len(rest), models * width)
+        table[:nodes] = under_every_mask(messages.reshape(-1, models * width), graph)
+        table[2 * nodes :] = rest.reshape(-1, models * width)
+        sources = graph.sources
+        table[nodes : 2 * nodes] = bag_sum(
+            table[:nodes], sources.other, sources.start, scales.messages * scales.sent[sources.other]
+        )
+        if bool(scales.loops.any()):
+            table[nodes : 2 * nodes].addcmul_((scales.loops * scales.sent).unsqueeze(1), table[:nodes])
+        kept = KeptSum(layer=self, graph=graph, table=table, scales=scales, per_node=per_node, dtype=messages.dtype)
+        rows = table[nodes : 2 * nodes] * scales.scale.unsqueeze(1) + table[2 * nodes :]
+        return kept, kept.finish(rows)
 
 
 @dataclass(frozen=True, kw_only=True)
 class KeptSum:
-    """A summed layer's state: messages [N], sums [N] and rest [N or 1] in one table [., models * width]."""
+    """A summed layer's state; the table has messages [N], sums [N] and rest [N or 1], each models * width."""
 
     layer: Summed
-    nodes: int  # N
+    graph: MaskedGraph
     table: Tensor
     scales: Scales
+    per_node: bool  # whether each node has its own rest
     dtype: torch.dtype  # of the outputs
+
+    @property
+    def _fused(self) -> bool:
+        """Whether kernels do the work; sums with weights of edges are in another type than the models' values."""
+        return self.layer.scaling.edge_weight is None and triton.usable(self.table)
 
     def finish(self, rows: Tensor) -> Tensor:
         """Outputs [rows, models, width] of finished sums [rows, models * width]."""
         return rows.view(len(rows), -1, self.layer.width).to(self.dtype)
 
-    def toggle(self, changed: Tensor | None, step: Step) -> Toggled:
-        """See :class:`~glasshouse.graph.rule.incremental.layer.Kept`: kept sums plus the messages' differences."""
-        layer, scales, ball, source, paths = self.layer, self.scales, step.ball, step.source, step.paths
-        weight, scale = scales.along(step), scales.after(ball, step)
-        fused = layer.scaling.edge_weight is None and triton.usable(self.table)  # sums with weights are in float64
-        if changed is None and not fused:
-            return Toggled(self.finish(self._same_messages(step, weight, scale)))
-        kept = self.table[source.node]
-        fresh = kept if changed is None else layer.messages(changed)
-        fresh = fresh * scales.sent_after(step).unsqueeze(1)
-        old = kept.mul_(scales.sent[source.node].unsqueeze(1))
+    def toggle(self, changed: Tensor | None, rings: Rings, *, inner: int, outer: int) -> Toggled:
+        """See :class:`~glasshouse.graph.rule.incremental.layer.Kept`."""
+        scale = self.scales.after(rings.balls[outer], rings)
+        rows = (
+            self._same_messages(rings, inner, outer, scale)
+            if changed is None
+            else self._new_messages(changed, rings, inner, outer, scale)
+        )
+        return Toggled(self.finish(rows))
+
+    def _same_messages(self, rings: Rings, inner: int, outer: int, scale: Tensor) -> Tensor:
+        """First layer: only the weights of the messages change, so rows are weighted sums of the table."""
+        nodes, ball, source = len(self.graph.members), rings.balls[outer], rings.balls[inner]
+        paths = rings.paths(inner, outer)
+        own = self.scales.sent_after(source, rings) - self.scales.sent[source.node]
+        gain = own.clone()
+        gain[source.centre] = self.scales.sent[rings.targets] * (1 - 2 * rings.removes.to(own.dtype))
+        along = self.scales.along(paths, source, ball)
+        if self._fused:
+            loops = own * self.scales.loops[source.node]
+            return summed_rows(
+                self.table,
+                paths,
+                nodes=nodes,
+                node=ball.node,
+                scale=scale,
+                gain=None,
+                source=source.node[paths.source],
+                weight=along * gain[paths.source],
+                own=loops,
+                correction=loops,
+                root=None,
+            )
+        # each row: its kept sum, its rest, then its paths
+        lead = 2 * torch.arange(len(ball.node), device=ball.node.device)
+        receiver = paths.receiver
+        place = torch.arange(len(receiver), device=receiver.device) + 2 * receiver + 2
+        index = ball.node.new_empty(len(receiver) + 2 * len(ball.node))
+        weight = scale.new_ones(len(index))
+        first = paths.start[:-1] + lead
+        index[first] = ball.node + nodes
+        weight[first] = scale
+        index[first + 1] = ball.node + 2 * nodes if self.per_node else 2 * nodes
+        index[place] = source.node[paths.source]
+        weight[place] = along * gain[paths.source] * scale[receiver]
+        start = torch.cat([first, first.new_tensor([len(index)])])
+        rows = bag_sum(self.table, index, start, weight)
+        if self.layer.divides_by_degree:  # a node whose degree changed also has a new weight for its own message
+            weight = scale[paths.inside] * own * self.scales.loops[source.node]
+            rows.index_add_(0, paths.inside, self.table[source.node] * weight.unsqueeze(1))
+        return rows
+
+    def _new_messages(self, changed: Tensor, rings: Rings, inner: int, outer: int, scale: Tensor) -> Tensor:
+        """Later layers: kept sum plus the differences of the changed messages."""
+        nodes, width = len(self.graph.members), self.table.shape[1]
+        ball, source = rings.balls[outer], rings.balls[inner]
+        paths = rings.paths(inner, outer)
+        fresh = changed if self.layer.weight is None else project(changed, self.layer.weight)
+        if self._fused:
+            return self._fused_messages(changed, fresh, rings, inner, outer, scale)
+        fresh = fresh.reshape(-1, width) * self.scales.sent_after(source, rings).unsqueeze(1)
+        old = self.table[source.node].mul_(self.scales.sent[source.node].unsqueeze(1))
         gain = fresh - old
-        own = gain * scales.loops[source.node].unsqueeze(1)
+        own = gain * self.scales.loops[source.node].unsqueeze(1)
         centre = source.centre  # the target's messages appear or vanish as a whole
-        gain[centre] = torch.where(step.removes.unsqueeze(1), -old[centre], fresh[centre])
-        sums, rest = self.table[self.nodes : 2 * self.nodes], self.table[2 * self.nodes :]
-        rest = rest if len(rest) == 1 and layer.root is None else rest[ball.node]
-        root = None if changed is None else layer.rest(changed)
-        if root is not None:
-            rest[paths.inside] = root.to(rest.dtype)
-        if fused:
-            return Toggled(self.finish(summed_rows(sums, gain, own, rest, step, weight=weight, scale=scale)))
-        rows = bag_sum(gain, paths.source, paths.start, weight)
-        rows += sums[ball.node]
+        gain[centre] = torch.where(rings.removes.unsqueeze(1), -old[centre], fresh[centre])
+        rows = bag_sum(gain, paths.source, paths.start, self.scales.along(paths, source, ball))
+        rows += self.table[nodes : 2 * nodes][ball.node]
         rows.index_add_(0, paths.inside, own)
         rows *= scale.unsqueeze(1)
-        return Toggled(self.finish(rows.add_(rest)))
+        rest = self.table[2 * nodes :][ball.node] if self.per_node else self.table[2 * nodes :]
+        root = self._new_rest(changed)
+        if root is not None:
+            rest[paths.inside] = root
+        return rows.add_(rest)
 
-    def _same_messages(self, step: Step, along: Tensor, scale: Tensor) -> Tensor:
-        """The first layer's rows, where only the weights of messages change: one gather and sum of the table."""
-        scales, ball, source, paths = self.scales, step.ball, step.source, step.paths
-        own = scales.sent_after(step) - scales.sent[source.node]
-        gain = own.clone()
-        gain[source.centre] = scales.sent[step.targets] * (1 - 2 * step.removes.to(own.dtype))
-        # each row: its kept sum, its rest, then its paths
-        rows, receiver = torch.arange(len(ball.node), device=ball.node.device), paths.receiver
-        place = torch.arange(len(receiver), device=receiver.device) + 2 * receiver + 2
-        index = ball.node.new_empty(len(receiver) + 2 * len(rows))
-        weight = scale.new_ones(len(index))
-        first = paths.start[:-1] + 2 * rows
-        index[first], weight[first] = ball.node + self.nodes, scale
-        index[first + 1] = 2 * self.nodes + (ball.node if len(self.table) > 2 * self.nodes + 1 else 0)
-        index[place], weight[place] = source.node[paths.source], along * gain[paths.source] * scale[receiver]
-        made = bag_sum(self.table, index, torch.cat([first, first.new_tensor([len(index)])]), weight)
-        if self.layer.divides_by_degree:  # a node whose degree changed also has a new weight for its own message
-            again = scale[paths.inside] * own * scales.loops[source.node]
-            made.index_add_(0, paths.inside, self.table[source.node] * again.unsqueeze(1))
-        return made
+    def _new_rest(self, changed: Tensor) -> Tensor | None:
+        """The rest of rows with new inputs [rows, models, width], if it depends on them: [rows, models * width]."""
+        if self.layer.root is None:
+            return None
+        own = project(changed, self.layer.root)
+        own = own if self.layer.bias is None else own + self.layer.bias
+        return own.reshape(-1, self.table.shape[1]).to(self.table.dtype)
+
+    def _fused_messages(
+        self, changed: Tensor, fresh: Tensor, rings: Rings, inner: int, outer: int, scale: Tensor
+    ) -> Tensor:
+        """The same as the twin above, in two passes on a GPU."""
+        source, removes = rings.balls[inner], rings.removes
+        old, new = self.scales.sent[source.node], self.scales.sent_after(source, rings)
+        loops, centre = self.scales.loops[source.node], source.centre
+        correction = torch.zeros_like(loops)
+        correction[centre] = -(loops * old)[centre]  # its message to others is new as a whole, the one to itself not
+        plus, minus = new.clone(), old.clone()
+        plus[centre] = torch.where(removes, 0, plus[centre])
+        minus[centre] = torch.where(removes, minus[centre], 0)
+        paths = rings.paths(inner, outer)
+        return summed_rows(
+            self.table,
+            paths,
+            nodes=len(self.graph.members),
+            node=rings.balls[outer].node,
+            scale=scale,
+            gain=message_gains(fresh, self.table, source.node, plus=plus, minus=minus),
+            source=paths.source,
+            weight=self.scales.along(paths, source, rings.balls[outer]),
+            own=loops,
+            correction=correction,
+            root=self._new_rest(changed),
+        )

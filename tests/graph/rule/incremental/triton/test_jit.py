@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 import torch
 
-from glasshouse.graph.rule.incremental.triton import blocks_of, kernel, paths_at_once, usable
+from glasshouse.graph.rule.incremental.triton import blocks_of, kernel, usable
+from glasshouse.graph.rule.incremental.triton_sum import paths_at_once
 
 
 def test_kernels_are_not_for_the_cpu() -> None:
@@ -21,7 +22,7 @@ def test_a_kernel_without_programs_is_not_compiled() -> None:
     def broken() -> None:
         raise AssertionError
 
-    broken.launch(0, 8)
+    broken.launch(0)
 
 
 def test_triton_is_imported_once_its_code_has_a_private_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -33,7 +34,7 @@ def test_triton_is_imported_once_its_code_has_a_private_place(tmp_path: Path, mo
     stand_in.jit = lambda function: {(3,): lambda *_, **__: places.append(os.environ["TRITON_CACHE_DIR"])}
     monkeypatch.setitem(sys.modules, "triton", stand_in)
     places: list[str] = []
-    kernel(lambda: None).launch(3, 8)
+    kernel(lambda: None).launch(3)
     assert places == [str(tmp_path / "glasshouse" / "triton")]
 
 

@@ -5,9 +5,12 @@ import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from glasshouse.core.outputs import tensor_losses
 from glasshouse.graph.models.networks import NETWORKS
 from glasshouse.graph.rule.incremental.graph import coalesce, mask_graph
-from glasshouse.graph.rule.incremental.triton import plain_maxima
+from glasshouse.graph.rule.incremental.program import row_losses
+from glasshouse.graph.rule.incremental.triton import narrow_sums
+from glasshouse.graph.rule.incremental.triton_maximum import plain_maxima
 from glasshouse.graph.rule.question import Hops
 from glasshouse.graph.rule.reference import reference_losses
 from glasshouse.graph.rule.toggling import toggle_losses
@@ -50,6 +53,30 @@ def test_attention_with_kernels_survives_scores_that_would_overflow(device: torc
     there = [model.to(device) for model in models]
     fast = toggle_losses(there, case.data, case.masks, case.nodes[:3], engine="layered").cpu()
     torch.testing.assert_close(fast, slow, atol=1e-4, rtol=1e-5)
+
+
+@FEW
+@given(rows=st.integers(1, 40), models=st.integers(1, 3), classes=st.integers(2, 70), seed=seeds)
+def test_losses_of_kernels_are_those_of_torch(
+    device: torch.device, rows: int, models: int, classes: int, seed: int
+) -> None:
+    random = torch.Generator().manual_seed(seed)
+    logits = 30 * torch.randn(rows, models, classes, generator=random)
+    labels = torch.randint(classes, (rows,), generator=random)
+    found = row_losses(logits.to(device), labels.to(device)).cpu()
+    torch.testing.assert_close(found, tensor_losses(logits, labels.unsqueeze(1)), atol=0, rtol=3e-6)
+
+
+@FEW
+@given(counts=st.lists(st.integers(0, 300), min_size=1, max_size=4), width=st.integers(1, 9), seed=seeds)
+def test_sums_of_long_segments_are_those_of_a_loop(
+    device: torch.device, counts: list[int], width: int, seed: int
+) -> None:
+    values = torch.randn(sum(counts), width, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+    start = torch.tensor([0, *counts]).cumsum(0)
+    found = narrow_sums(values.to(device), start.to(device)).cpu()
+    expected = torch.stack([part.sum(0) for part in values.split(counts)])
+    torch.testing.assert_close(found, expected)
 
 
 @FEW
