@@ -102,6 +102,7 @@ def under_every_mask(values: Tensor, graph: MaskedGraph) -> Tensor:
     """Values of the n nodes repeated for each mask, [N, ...]; values that already have N rows are not changed.
 
     Example:
+        >>> import torch
         >>> from glasshouse.graph.rule.incremental.graph import coalesce, mask_graph
         >>> edges = coalesce(torch.zeros(2, 0, dtype=torch.long), 3, torch.float32)
         >>> under_every_mask(torch.ones(3, 2), mask_graph(edges, torch.ones(4, 3, dtype=torch.bool))).shape
