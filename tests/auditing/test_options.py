@@ -102,3 +102,17 @@ def test_wrong_options_of_the_evaluation_are_refused_where_they_are_written() ->
         Evaluation(claim=3)  # type: ignore[arg-type]
     assert AuditFile.model_validate({"threshold": "max"}).group("evaluation").threshold == "max"
     assert np.ndim(Attacker().prior) == 0
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"attacker": {"prior": 0.1}}, r"attacker: pass attacker=Attacker\(…\), not a value of type dict"),
+        ({"attacker": Evaluation()}, "attacker: pass .*, not a value of type Evaluation"),
+        ({"evaluation": None}, "evaluation: pass .*, not a value of type NoneType"),
+    ],
+)
+def test_options_of_another_type_are_refused_in_one_line(options: dict[str, Any], said: str) -> None:
+    evidence, members = gaussian_evidence(records=40, models=4, shift=1.0, seed=0)
+    with pytest.raises(InputError, match=said):
+        glasshouse.audit_evidence(evidence, members=members, **options)

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from glasshouse.attacks.registry import AttackChoice, chosen_attacks
-from glasshouse.auditing.options import Attacker, Evaluation, documented
+from glasshouse.auditing.options import Attacker, Evaluation, check_options, documented
 from glasshouse.auditing.result import AuditResult
 from glasshouse.auditing.steps import (
     audit_view,
@@ -91,7 +91,7 @@ def audit(
         array([0.7])
     """
     check_population(population)
-    attacker.check("records")
+    check_options(attacker, evaluation, "records")
     if trainer is None and (shadows or model is None):
         raise InputError(
             "trainer: missing; shadow models must be trained as the target was. Pass trainer=SklearnTrainer(…), "
@@ -224,7 +224,7 @@ def audit_evidence(
         >>> audit_evidence(evidence, attacks=["base"]).records()["base_rank"]
         array([1, 2])
     """
-    attacker.check("evidence")
+    check_options(attacker, evaluation, "evidence")
     mask = None if members is None else as_members(members, (evidence.records,), place="members", ids=evidence.ids)
     # unknown members do not limit the rates, but a pool cannot place a threshold finer than one of its non-members
     counted = evidence.shadow_members[0] if mask is None and evidence.models else mask

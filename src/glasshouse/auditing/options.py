@@ -142,6 +142,21 @@ GROUPS: Mapping[str, type[Any]] = {"attacker": Attacker, "evaluation": Evaluatio
 Call = TypeVar("Call", bound=Callable[..., Any])
 
 
+def check_options(attacker: object, evaluation: object, audit: str) -> None:
+    """Refuse options of another type, and those that an audit of this kind does not use.
+
+    Example:
+        >>> check_options({"prior": 0.1}, Evaluation(), "records")
+        Traceback (most recent call last):
+        glasshouse.InputError: attacker: pass attacker=Attacker(…), not a value of type dict.
+    """
+    for name, value, kind in (("attacker", attacker, Attacker), ("evaluation", evaluation, Evaluation)):
+        if not isinstance(value, kind):
+            raise InputError(f"{name}: pass {name}={kind.__name__}(…), not a value of type {type(value).__name__}.")
+    if isinstance(attacker, Attacker):
+        attacker.check(audit)
+
+
 def documented(call: Call) -> Call:
     """Complete the ``Args`` of a call by what `OPTIONS` says about its other parameters.
 

@@ -17,7 +17,7 @@ from torch_geometric.data import Data
 
 from glasshouse.attacks import Attack
 from glasshouse.attacks.registry import AttackChoice, chosen_attacks
-from glasshouse.auditing.options import Attacker, Evaluation, documented
+from glasshouse.auditing.options import Attacker, Evaluation, check_options, documented
 from glasshouse.auditing.result import AuditResult
 from glasshouse.auditing.steps import (
     audit_view,
@@ -137,7 +137,7 @@ def audit(
             f"minutes: {minutes!r} is not a positive number; give the minutes that the audit may take, such as 15."
         )
     check_setting(setting)
-    attacker.check("a graph")
+    check_options(attacker, evaluation, "a graph")
     count = int(data.num_nodes)
     names = getattr(data, "ids", None) if ids is None else ids
     known_ids = as_ids(names, count, place="ids")
