@@ -17,8 +17,8 @@ from typing import Any, Literal
 
 from glasshouse.core.errors import InputError
 from glasshouse.evaluation import Interval
-from glasshouse.report.decision.verdict import attackers
-from glasshouse.report.figures import FIGURES, AttackFigures, Estimate, Figure
+from glasshouse.report.decision.conclusion import attackers
+from glasshouse.report.figures import FIGURES, AttackFigures, Estimate, Figure, group_estimate
 from glasshouse.report.format import percent, rate, whole
 from glasshouse.report.run_folder import read_manifest
 from glasshouse.report.summary import Summary
@@ -166,16 +166,9 @@ def usual_policy(summary: Summary) -> Policy:
     """A TPR of at most five times the FPR, and no lower bound on ε above a claimed ε.
 
     Where ties or a small sample leave no such rate to measure, the area under the curve is limited instead.
-
-    Example:
-        >>> from glasshouse import Evidence, audit_evidence
-        >>> losses = {"target_loss": [0.1, 2.0], "shadow_loss": [[0.1, 1.0], [1.2, 0.2]]}
-        >>> evidence = Evidence(**losses, shadow_members=[[1, 0], [0, 1]])
-        >>> summary = audit_evidence(evidence, attacks=["loss"], members=[1, 0]).summary()
-        >>> [limit.words for limit in usual_policy(summary).limits]
-        ['AUC of the verdict attack at most 0.6']
     """
-    rate = None if summary.verdict_attack is None else summary.verdict_attack.rate
+    found = summary.conclusion.figures
+    rate = None if found is None else found.rate
     if rate is not None and rate.reached and USUAL_RATIO * rate.wanted < 1:
         limits = [Limit(figure="tpr", at_fpr=rate.wanted, most=USUAL_RATIO * rate.wanted)]
     else:
@@ -284,30 +277,25 @@ def _of_the_run(summary: Summary, policy: Policy, *, written: datetime | None, n
     for name in policy.attacks:
         reason = "was tried" if name in tried else summary.left_out.get(name, "was not tried").rstrip(".")
         yield Finding(rule=f"attack {name} was tried", status="passed" if name in tried else "failed", reason=reason)
-    if policy.shadows:
-        enough = summary.context.shadows >= policy.shadows
-        yield Finding(
-            rule=f"shadow models at least {policy.shadows}",
-            status="passed" if enough else "failed",
-            reason=str(summary.context.shadows),
-        )
+    if shadows := policy.shadows:
+        found = summary.context.shadows
+        status: Status = "passed" if found >= shadows else "failed"
+        yield Finding(rule=f"shadow models at least {shadows}", status=status, reason=str(found))
     if policy.age_days is not None:
         rule = f"run at most {policy.age_days:g} days old"
         if written is None:
             yield Finding(rule=rule, status="unknown", reason="the run does not say when it was written")
+        elif (days := (now - written).total_seconds() / 86400) < -1:
+            yield Finding(rule=rule, status="unknown", reason="written in the future")
         else:
-            days = (now - written).total_seconds() / 86400
-            status: Status = "failed" if days > policy.age_days else "unknown" if days < -1 else "passed"
-            reason = (
-                f"written {written:%Y-%m-%d}, {max(days, 0):.0f} days ago" if days >= -1 else "written in the future"
-            )
-            yield Finding(rule=rule, status=status, reason=reason)
+            status = "failed" if days > policy.age_days else "passed"
+            yield Finding(rule=rule, status=status, reason=f"written {written:%Y-%m-%d}, {max(days, 0):.0f} days ago")
 
 
 def _of_limit(summary: Summary, limit: Limit, end: End) -> list[Finding]:
     if summary.members is None:
         return [_unknown(limit, "the members of the target are not known")]
-    if summary.verdict_attack is not None and summary.verdict_attack.leak is None:
+    if "members not random" in summary.conclusion.reasons:
         return [_unknown(limit, _NOT_RANDOM)]
     if limit.figure == "epsilon":
         return [_of_epsilon(summary, limit)]
@@ -342,7 +330,7 @@ def _of_epsilon(summary: Summary, limit: Limit) -> Finding:
 
 
 def _of_headline(summary: Summary, limit: Limit, end: End) -> Finding:
-    found = summary.verdict_attack
+    found = summary.conclusion.figures
     if found is None:
         return _unknown(limit, "the run has no verdict")
     shown = found.rate
@@ -372,14 +360,12 @@ def _of_groups(summary: Summary, limit: Limit, end: End) -> list[Finding]:
         return [_unknown(limit, told)]
     findings = []
     for group in groups:
-        value, interval = (group.auc, group.auc_interval) if limit.figure == "auc" else (group.tpr, group.tpr_interval)
-        who = f"{group.column} {group.group}"
-        if value is None or interval is None:
+        who, found = f"{group.column} {group.group}", group_estimate(group, limit.figure)
+        if found is None:
             counts = f"{who} is too small: {group.members} members, {group.non_members} non-members"
             findings.append(_unknown(limit, counts))
         else:
-            plain = f"in {who}, the verdict attack"
-            findings.append(_compared(limit, end, Estimate(value, interval), who=who, plain=plain))
+            findings.append(_compared(limit, end, found, who=who, plain=f"in {who}, the verdict attack"))
     return findings
 
 
@@ -397,13 +383,7 @@ def _compared(limit: Limit, end: End, found: Estimate, *, who: str, plain: str =
 
 
 def stored_policy(policy: Policy | None) -> dict[str, Any]:
-    """What ``run.json`` keeps of a policy; nothing if there is none.
-
-    Example:
-        >>> from glasshouse.report.policy import Limit
-        >>> stored_policy(Policy(limits=(Limit(figure="auc", most=0.6),)))["policy"]["limits"][0]["most"]
-        0.6
-    """
+    """What ``run.json`` keeps of a policy; nothing if there is none."""
     if policy is None:
         return {}
     plain = dataclasses.asdict(policy)
@@ -411,13 +391,7 @@ def stored_policy(policy: Policy | None) -> dict[str, Any]:
 
 
 def policy_of(folder: Path | str) -> Policy | None:
-    """The policy that a run was saved with; None if there was none.
-
-    Example:
-        >>> policy_of("no/such/run")
-        Traceback (most recent call last):
-        glasshouse.InputError: no/such/run/run.json: is missing, so this is not a complete run of Glasshouse. ...
-    """
+    """The policy that a run was saved with; None if there was none."""
     told = read_manifest(folder).get("policy")
     if told is None:
         return None
@@ -444,14 +418,9 @@ def junit_xml(verdict: Verdict, *, name: str) -> str:
         >>> 'failures="1"' in junit_xml(found, name="run")
         True
     """
-    counts = {status: sum(one.status == status for one in verdict.findings) for status in ("failed", "unknown")}
-    suite = ET.Element(
-        "testsuite",
-        name=_clean(name),
-        tests=str(len(verdict.findings)),
-        failures=str(counts["failed"]),
-        errors=str(counts["unknown"]),
-    )
+    statuses = [one.status for one in verdict.findings]
+    counts = {"tests": len(statuses), "failures": statuses.count("failed"), "errors": statuses.count("unknown")}
+    suite = ET.Element("testsuite", {"name": _clean(name)} | {kind: str(count) for kind, count in counts.items()})
     for finding in verdict.findings:
         case = ET.SubElement(suite, "testcase", classname="glasshouse.policy", name=_clean(finding.rule))
         if finding.status != "passed":
