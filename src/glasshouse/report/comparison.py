@@ -165,11 +165,8 @@ RESAMPLED = {"paired": "paired", "unpaired": "unpaired", "opposed": "unpaired an
 
 def compare_verdict(runs: Sequence[ComparedRun], choice: Choice) -> str:
     """The most private of the other runs beside the first, and whether the difference is more than chance."""
-    first, others = runs[0], runs[1:]
-    best = min(others, key=lambda run: run.rate.strength)
-    found = best.tpr_difference
-    if found is None:
-        raise AssertionError("every run but the first has a difference")
+    first, others = runs[0], [(run, gap) for run in runs if (gap := run.tpr_difference) is not None]
+    best, found = min(others, key=lambda pair: pair[0].rate.strength)
     text = (
         f"At {rate(choice.fpr)} false positives {choice.attack} identifies {_share(first)} of the members of "
         f"{first.name} and {_share(best)} of those of {best.name}: {points(found.value)} points, "
@@ -177,7 +174,7 @@ def compare_verdict(runs: Sequence[ComparedRun], choice: Choice) -> str:
         f"({how_tested(found)}), {'more than chance' if found.shown else 'which may be chance'}."
     )
     if len(others) > 1:
-        sure = [run.name for run in others if run.tpr_difference is not None and run.tpr_difference.shown]
+        sure = [run.name for run, gap in others if gap.shown]
         text += f" Runs that differ from {first.name} by more than chance: {', '.join(sure) or 'none'}."
     before, after = first.summary.context.test_accuracy, best.summary.context.test_accuracy
     if before is not None and after is not None:
@@ -242,17 +239,14 @@ def compare_sentences(comparison: Comparison) -> tuple[str, ...]:
         f"Members that could be identified, of {whole(first.per)} {first.unit} in the training data: {each}. "
         f"{counted(first.wrong)} of {whole(first.per)} non-members would be wrongly flagged."
     ]
-    for run, _ in runs[1:]:
-        gap = run.tpr_difference
-        if gap is not None:
+    baseline = runs[0][0].name
+    for run, _ in runs:
+        if (gap := run.tpr_difference) is not None and gap.shown:
             less = "fewer" if gap.value < 0 else "more"
-            told.append(
-                f"With {run.name} there are {less} than with {runs[0][0].name}, which chance does not explain."
-                if gap.shown
-                else f"Any difference between {run.name} and {runs[0][0].name} may be due to chance."
-            )
-    costs = [f"{run.useful} with {run.name}" for run, _ in runs if run.useful]
-    if costs:
+            told.append(f"With {run.name} there are {less} than with {baseline}, which chance does not explain.")
+        elif gap is not None:
+            told.append(f"Any difference between {run.name} and {baseline} may be due to chance.")
+    if costs := [f"{run.useful} with {run.name}" for run, _ in runs if run.useful]:
         told.append(f"Quality of the models: {'; '.join(costs)}.")
     return tuple(told)
 
@@ -287,15 +281,15 @@ def compare(runs: Mapping[str, Run], *, attack: str | None = None, confidence: f
     choice = choose(summaries, attack)
     tables = {name: _by_id(name, run.records(), choice.attack) for name, run in runs.items()}
     baseline = next(iter(tables.values()))
-    found = []
-    for number, (name, summary) in enumerate(summaries.items(), start=1):
-        differences: tuple[Difference | None, Difference | None] = (None, None)
-        if number > 1:
+    found: list[ComparedRun] = []
+    for name, summary in summaries.items():
+        tpr, auc = None, None
+        if found:
             pair = [(table["score"], table["member"]) for table in (baseline, tables[name])]
             shared: Any = {"resampling": _resampling(baseline, tables[name]), "comparisons": len(runs) - 1}
-            shared["confidence"] = confidence
-            differences = tpr_difference(*pair, fpr=choice.fpr, **shared), auc_difference(*pair, **shared)
-        found.append(_compared(number, name, summary, choice, *differences))
+            tpr = tpr_difference(*pair, fpr=choice.fpr, confidence=confidence, **shared)
+            auc = auc_difference(*pair, confidence=confidence, **shared)
+        found.append(_compared(len(found) + 1, name, summary, choice, tpr, auc))
     compared = tuple(found)
     return Comparison(compared, choice, compare_verdict(compared, choice), compare_notes(compared, choice))
 

@@ -24,7 +24,7 @@ from glasshouse.evaluation.intervals import SamplingIntervals
 from glasshouse.evaluation.pool_size import FewerReferences
 from glasshouse.evaluation.precision import DISCOVERY_LEVEL, FlaggedRates, flagged_rates
 from glasshouse.evaluation.thresholds import SimulatedFigures, Threshold
-from glasshouse.report.format import percent, rate
+from glasshouse.report.format import percent, rate, whole
 from glasshouse.report.pictures.roc import Curve, curve_of
 from glasshouse.report.pictures.scores import Histogram, Reliability, histogram_of, reliability_of
 
@@ -40,6 +40,14 @@ class Estimate(NamedTuple):
     at: float | None = None
 
 
+class Counts(NamedTuple):
+    """A share in words that need no abbreviation: a count of so many."""
+
+    per: int
+    subject: str  # what is counted
+    says: str  # what the attack does; ``{}`` stands for the count
+
+
 @dataclass(frozen=True, kw_only=True)
 class Figure:
     """One figure of an attack. It has ``measure`` or ``read``.
@@ -52,6 +60,7 @@ class Figure:
         low: the smallest possible value.
         high: the largest.
         shown: where.
+        counts: the same for readers who know no abbreviation, if it can be told as a count.
         measure: the value from an outcome and the members [N] of the target; it is saved under ``name``. One that
             is not finite is left out.
         read: the value from what the report holds of the attack, at a rate; None if it has none.
@@ -70,6 +79,7 @@ class Figure:
     low: float = 0.0
     high: float = 1.0
     shown: Sequence[Place] = EVERYWHERE
+    counts: Counts | None = None
     measure: Callable[[AttackOutcome, BoolArray], Estimate] | None = None
     read: Callable[[AttackFigures, float], Estimate | None] | None = None
 
@@ -372,8 +382,14 @@ def _metric(name: str) -> Callable[..., Estimate]:
     return lambda outcome, _: Estimate(*(getattr(outcome.metrics, one) for one in (name, f"{name}_interval")))
 
 
+_MEMBERS = Counts(1000, "members identified", f"identifies {{}} of {whole(1000)} members")
+_PAIRS = Counts(
+    100,
+    "pairs of a member and a non-member told apart",
+    "is right about {} of 100 pairs of a member and a non-member",
+)
 for _figure in (
-    Figure(name="auc", words="AUC", measure=_metric("auc")),
+    Figure(name="auc", words="AUC", counts=_PAIRS, measure=_metric("auc")),
     Figure(
         name="balanced_accuracy",
         words="balanced accuracy",
@@ -388,7 +404,7 @@ for _figure in (
         shown=("table", "sample"),
         read=lambda attack, _: None if attack.whole is None else Estimate(attack.whole.auc, attack.whole.auc_interval),
     ),
-    Figure(name="tpr@{}", words="TPR at {} FPR", unit="%", form=".1f", read=_rate),
+    Figure(name="tpr@{}", words="TPR at {} FPR", unit="%", form=".1f", counts=_MEMBERS, read=_rate),
     Figure(
         name="tpr@{}_whole", words="TPR at {} FPR", unit="%", form=".1f", shown=("table", "sample"), read=_estimated
     ),

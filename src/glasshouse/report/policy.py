@@ -19,7 +19,7 @@ from glasshouse.core.errors import InputError
 from glasshouse.evaluation import Interval
 from glasshouse.report.decision.conclusion import attackers
 from glasshouse.report.figures import FIGURES, AttackFigures, Estimate, Figure, group_estimate
-from glasshouse.report.format import percent, rate, whole
+from glasshouse.report.format import rate, whole
 from glasshouse.report.run_folder import read_manifest
 from glasshouse.report.summary import Summary
 
@@ -27,6 +27,7 @@ End = Literal["upper", "estimate", "lower"]
 
 HEADLINE = "headline"  # in policies: the verdict attack, the strongest one on simulated targets
 EVERY = "every"
+_EPSILON = Figure(name="epsilon", words="lower bound on ε", high=math.inf, shown=())  # of a run, not of an attack
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,45 +69,43 @@ class Limit:
             raise InputError("epsilon: is one bound of the whole run; it has no group, no attack and no end.")
         if self.group is not None and (self.attack != HEADLINE or self.figure not in ("tpr", "auc")):
             raise InputError("group: groups have a tpr and an auc of the verdict attack alone; leave attack out.")
-        if not self.most >= (0.0 if self.described is None else self.described.low):
+        if not self.most >= self.described.low:
             raise InputError(f"most: {self.most} is not a limit; use a number that is not negative.")
-        if self.described is not None and self.most > self.described.high:
+        if self.most > self.described.high:
             raise InputError(
                 f"most: {self.most:g} is above {self.described.high:g}, so no model exceeds it; write 5 % as 0.05."
             )
 
     @property
-    def described(self) -> Figure | None:
-        """The description of the figure; None for ε, which is a bound and has no interval."""
-        return FIGURES.get(self.figure, FIGURES["tpr@{}"] if self.figure == "tpr" else None)
+    def described(self) -> Figure:
+        """The description of the figure."""
+        return _EPSILON if self.figure == "epsilon" else FIGURES.get(self.figure) or FIGURES[f"{self.figure}@{{}}"]
 
     @property
     def value(self) -> str:
         """The largest value that passes, as text."""
-        share = self.described is not None and self.described.unit == "%"
-        return rate(self.most) if share else f"{self.most:g}"
+        return rate(self.most) if self.described.unit == "%" else f"{self.most:g}"
 
     @property
     def words(self) -> str:
         """The limit as a part of a sentence."""
-        if self.described is None:
-            return f"lower bound on ε at most {self.value}"
+        if self.figure == "epsilon":
+            return f"{self.described.words} at most {self.value}"
         if self.group is not None:
             return f"{self.figure.upper()} of every group of {self.group} at most {self.value}"
-        name = self.figure.upper() if self.at_fpr is None else self.described.title(self.at_fpr)
+        name = self.described.words if self.at_fpr is None else self.described.title(self.at_fpr)
         who = {HEADLINE: "the verdict attack", EVERY: "every attack"}.get(self.attack, self.attack)
-        return f"{name if self.figure == 'tpr' else self.described.words} of {who} at most {self.value}"
+        return f"{name} of {who} at most {self.value}"
 
     @property
     def subject(self) -> str:
         """What is limited, for a reader who knows no abbreviation."""
+        if self.figure == "epsilon":
+            return f"privacy loss that the attacks prove, at most {self.value}"
+        if (counts := self.described.counts) is None:
+            return self.words
         where = "" if self.group is None else f" in every group of {self.group}"
-        if self.figure == "auc":
-            return f"pairs of a member and a non-member told apart{where}, at most {100 * self.most:g} of 100"
-        if self.figure == "tpr":
-            price = "" if self.at_fpr is None else f" at {rate(self.at_fpr)} false positives"
-            return f"members identified{where}{price}, at most {1000 * self.most:g} of {whole(1000)}"
-        return f"privacy loss that the attacks prove, at most {self.value}" if self.described is None else self.words
+        return f"{counts.subject}{where}{self._price}, at most {counts.per * self.most:g} of {whole(counts.per)}"
 
     def plain(self, who: str, value: float, interval: Interval) -> str:
         """What was measured beside the limit, for a reader who knows no abbreviation.
@@ -118,15 +117,15 @@ class Limit:
             >>> Limit(figure="auc", most=0.6).plain("loss", 0.7, Interval(0.6, 0.8))
             'loss is right about 70 of 100 pairs of a member and a non-member (interval 60 to 80; limit 60)'
         """
-        if self.figure not in ("tpr", "auc"):
+        if (counts := self.described.counts) is None:
             return f"{self.words}: {who} has {value:.3g} (interval {interval.low:.3g} to {interval.high:.3g})"
-        many = 1000 if self.figure == "tpr" else 100
-        at, low, high = (f"{many * one:.0f}" for one in (value, *interval))
-        shown = f"(interval {low} to {high}; limit {many * self.most:g})"
-        if self.figure == "auc":
-            return f"{who} is right about {at} of 100 pairs of a member and a non-member {shown}"
-        price = "" if self.at_fpr is None else f" at {rate(self.at_fpr)} false positives"
-        return f"{who} identifies {at} of {whole(1000)} members{price} {shown}"
+        at, low, high = (f"{counts.per * one:.0f}" for one in (value, *interval))
+        shown = f"(interval {low} to {high}; limit {counts.per * self.most:g})"
+        return f"{who} {counts.says.format(at)}{self._price} {shown}"
+
+    @property
+    def _price(self) -> str:
+        return "" if self.at_fpr is None else f" at {rate(self.at_fpr)} false positives"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -302,7 +301,7 @@ def _of_limit(summary: Summary, limit: Limit, end: End) -> list[Finding]:
     if limit.group is not None:
         return _of_groups(summary, limit, end)
     if limit.attack == HEADLINE:
-        return [_of_headline(summary, limit, end)]
+        return [_of_verdict_attack(summary, limit, end)]
     found = [attack for attack in attackers(summary.attacks) if limit.attack in (EVERY, attack.name)]
     if not found:
         return [_unknown(limit, "the run has no such attack")]
@@ -329,7 +328,7 @@ def _of_epsilon(summary: Summary, limit: Limit) -> Finding:
     )
 
 
-def _of_headline(summary: Summary, limit: Limit, end: End) -> Finding:
+def _of_verdict_attack(summary: Summary, limit: Limit, end: End) -> Finding:
     found = summary.conclusion.figures
     if found is None:
         return _unknown(limit, "the run has no verdict")
@@ -343,7 +342,7 @@ def _of_headline(summary: Summary, limit: Limit, end: End) -> Finding:
 
 
 def _of_attack(attack: AttackFigures, limit: Limit, end: End) -> Finding:
-    found = None if limit.described is None else limit.described.of(attack, limit.at_fpr or math.nan)
+    found = limit.described.of(attack, limit.at_fpr or math.nan)
     if found is None or found.at is not None:
         at = ""
         if limit.at_fpr is not None:
@@ -372,7 +371,7 @@ def _of_groups(summary: Summary, limit: Limit, end: End) -> list[Finding]:
 def _compared(limit: Limit, end: End, found: Estimate, *, who: str, plain: str = "") -> Finding:
     interval = found.interval or Interval(found.value, found.value)
     judged = {"upper": interval.high, "estimate": found.value, "lower": interval.low}[end]
-    shown = percent if limit.described is None else limit.described.amount
+    shown = limit.described.amount
     reason = f"{who} {shown(found.value)}, interval {shown(interval.low)} to {shown(interval.high)}"
     return Finding(
         rule=limit.words,

@@ -42,7 +42,7 @@ _WAYS: dict[Way, str] = {
 
 
 def verdict(found: VerdictFigures | None, context: Context, privacy: PrivacyVerdict | None = None) -> str:
-    """Whether a leak is shown, how strong it is and how sure that is; no headline if the members are not known."""
+    """Whether a leak is shown, how strong it is and how sure that is; no figures if the members are not known."""
     had = f"The attacker had {context.shadows} shadow models ({context.mode})"
     if context.shadows < _FEW:
         models = "One reference model was" if context.shadows else "No shadow models were"
