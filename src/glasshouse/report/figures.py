@@ -60,7 +60,7 @@ class Figure:
         low: the smallest possible value.
         high: the largest.
         shown: where.
-        counts: the same for readers who know no abbreviation, if it can be told as a count.
+        counts: how it is told as a count, for readers who know no abbreviation; None if it cannot be.
         measure: the value from an outcome and the members [N] of the target; it is saved under ``name``. One that
             is not finite is left out.
         read: the value from what the report holds of the attack, at a rate; None if it has none.

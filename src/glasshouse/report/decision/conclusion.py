@@ -1,6 +1,6 @@
 """What a run lets one conclude: whether it says anything, what, how strongly, and by which attack.
 
-The verdict, the rating, the first page, the next steps, policies, comparisons and the terminal ask here.
+Rating, first page, next steps, policies, comparisons, page and terminal read it.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ class Conclusion:
 
     @property
     def lists_records(self) -> bool:
-        """Whether to say how many records can be flagged: where the test of all attacks finds no leak, it is not."""
+        """Whether to say how many records can be flagged; not where the test of all attacks finds no leak."""
         return self.figures is None or self.leak is True
 
 

@@ -87,12 +87,10 @@ def _by_usual(summary: Summary) -> Rating:
 
 def _meaning(summary: Summary) -> tuple[str, ...]:
     """What the run shows about any leak at all, in plain words, and why finding nothing would say nothing."""
-    shown = summary.conclusion.measured
-    reason = [
-        _WHY_UNKNOWN[reason].format(shadows=summary.context.shadows or "no") for reason in summary.conclusion.reasons
-    ][:1]
+    shown, reasons = summary.conclusion.measured, summary.conclusion.reasons
+    reason = tuple(_WHY_UNKNOWN[one].format(shadows=summary.context.shadows or "no") for one in reasons[:1])
     if shown is None:
-        return tuple(reason)
+        return reason
     unit = unit_of(summary)
     if not shown.leak:
         none = f"The attacks did not tell training {unit} from non-members better than chance. {_NOT_SAFE}"

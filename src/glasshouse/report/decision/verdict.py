@@ -238,9 +238,11 @@ def _table(rows: Iterable[Mapping[str, Any]]) -> Table:
     columns: dict[str, list[object]] = {}
     for row in rows:
         for name, value in row.items():
-            stem = name.removesuffix("_interval")
-            names = (name,) if stem == name else (f"{stem}_low", f"{stem}_high")
-            cells = [np.nan] * len(names) if value is None else [value] if stem == name else value
-            for column, cell in zip(names, cells, strict=True):
-                columns.setdefault(column, []).append(cell)
+            cells = {name: value}
+            if name.endswith("_interval"):
+                low, high = value or (None, None)
+                stem = name.removesuffix("_interval")
+                cells = {f"{stem}_low": low, f"{stem}_high": high}
+            for column, cell in cells.items():
+                columns.setdefault(column, []).append(np.nan if cell is None else cell)
     return Table({name: np.array(values) for name, values in columns.items()})
