@@ -8,7 +8,8 @@ from glasshouse.attacks import LossThreshold
 from glasshouse.evaluation import AttackOutcome, PrivacyVerdict, evaluate, verdict_attack
 from glasshouse.evaluation.thresholds import SimulatedFigures
 from glasshouse.report import Context
-from glasshouse.report.decision.verdict import attackers, notes, verdict, verdict_figures
+from glasshouse.report.decision.conclusion import attackers, verdict_figures
+from glasshouse.report.decision.verdict import notes, verdict
 from glasshouse.report.figures import AttackFigures, attack_figures
 
 MEMBERS = np.arange(200) < 100

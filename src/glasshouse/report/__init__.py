@@ -1,4 +1,4 @@
-"""The report: numbers (`summarise`) separate from how they are shown (`html`, `pictures`, `terminal`, `latex`)."""
+"""The report: numbers (`summary`, `figures`) separate from how they are shown (`html`, `pictures`, `terminal`)."""
 
 from glasshouse.report.comparison import Comparison, compare
 from glasshouse.report.context import Context

@@ -27,51 +27,45 @@ ENOUGH = 10  # allowed false positives, below which a rate rests on very few non
 
 
 class Choice(NamedTuple):
-    """The rate and the attack.
+    """The rate and the attack."""
 
-    Args:
-        fpr: the false-positive rate.
-        allowed: how many false positives it allows in the run with the fewest non-members.
-        attack: the name of the attack.
-        reason: why this attack.
-        attacks: the names of all attacks that every run measured.
-    """
-
-    fpr: float
-    allowed: int
-    attack: str
-    reason: str
-    attacks: tuple[str, ...]
+    fpr: float  # the false-positive rate
+    allowed: int  # how many false positives it allows in the run with the fewest non-members
+    attack: str  # its name
+    reason: str  # why this attack
+    attacks: tuple[str, ...]  # the names of all attacks that every run measured
 
 
 def choose(summaries: Mapping[str, Summary], attack: str | None = None) -> Choice:
     """The smallest common rate with ten allowed false positives, and the attack: the wanted one, or by simulation.
 
-    Args:
-        summaries: of the runs, by name.
-        attack: the name of the wanted attack; by default the common one that is strongest on simulated targets, never
-            by what was measured: the largest of several measured figures would be too high.
+    By default it is the common attack that is strongest on simulated targets, never by what was measured: the largest
+    of several measured figures would be too high.
     """
     fpr, allowed = _rate(summaries)
     attacks = _common(summaries)
     if attack is not None:
         _check_wanted(attack, attacks, summaries)
         return Choice(fpr, allowed, attack, f"The compared attack is {attack}, as requested.", attacks)
-    same = [name for name in attacks if len(_kinds(name, summaries)) == 1]
+    # ``best`` may be another attack in every run
+    same = [name for name in attacks if len({_kind(summary.attack(name)) for summary in summaries.values()}) == 1]
     if not same:
         told = "; ".join(f"{name}: {', '.join(one.name for one in each.attacks)}" for name, each in summaries.items())
         raise InputError(f"runs: no attack was made in all of them ({told}). Audit them with the same attacks.")
     strengths = {name: _strength(name, summaries, fpr) for name in same}
     known = {name: strength for name, strength in strengths.items() if strength is not None}
     if not known:
-        why = "the first that all runs have; not all runs know how strong attacks are on simulated targets"
-        return Choice(fpr, allowed, same[0], f"The compared attack is {same[0]}: {why}.", attacks)
-    best = max(known, key=lambda name: known[name])
-    why = f"of {len(known)} attacks that all runs have, it identifies most members of simulated targets"
-    reason = (
-        f"{why} ({percent(known[best][0])} at {rate(fpr)})" if len(known) > 1 else "the only one that all runs have"
-    )
-    return Choice(fpr, allowed, best, f"The compared attack is {best}: {reason}.", attacks)
+        best, why = (
+            same[0],
+            "the first that all runs have; not all runs know how strong attacks are on simulated targets",
+        )
+    elif len(known) == 1:
+        best, why = next(iter(known)), "the only one that all runs have"
+    else:
+        best = max(known, key=lambda name: known[name])
+        why = f"of {len(known)} attacks that all runs have, it identifies most members of simulated targets"
+        why += f" ({percent(known[best][0])} at {rate(fpr)})"
+    return Choice(fpr, allowed, best, f"The compared attack is {best}: {why}.", attacks)
 
 
 def _rate(summaries: Mapping[str, Summary]) -> tuple[float, int]:
@@ -87,12 +81,11 @@ def _rate(summaries: Mapping[str, Summary]) -> tuple[float, int]:
 
 def _common(summaries: Mapping[str, Summary]) -> tuple[str, ...]:
     """Attacks that every run measured; those that know the members are limits, and not attacks."""
-    usable = [
-        {one.name for one in summary.attacks if one.metrics is not None and not one.knows_truth}
+    first, *others = (
+        [one.name for one in summary.attacks if one.metrics is not None and not one.knows_truth]
         for summary in summaries.values()
-    ]
-    first = next(iter(summaries.values()))
-    return tuple(one.name for one in first.attacks if all(one.name in names for names in usable))
+    )
+    return tuple(name for name in first if all(name in names for names in others))
 
 
 def _check_wanted(attack: str, attacks: tuple[str, ...], summaries: Mapping[str, Summary]) -> None:
@@ -103,11 +96,6 @@ def _check_wanted(attack: str, attacks: tuple[str, ...], summaries: Mapping[str,
     lost = [name for name, summary in summaries.items() if attack not in {one.name for one in summary.attacks}]
     where = f"is not in {lost[0]}" if lost else "was not measured in all runs"
     raise InputError(f'attack: "{attack}" {where}. All runs have: {", ".join(attacks) or "none"}.')
-
-
-def _kinds(name: str, summaries: Mapping[str, Summary]) -> set[str]:
-    """The attacks that a name stands for: ``best`` may be another one in every run."""
-    return {_kind(summary.attack(name)) for summary in summaries.values()}
 
 
 def _kind(attack: AttackFigures) -> str:
@@ -128,27 +116,16 @@ def _strength(name: str, summaries: Mapping[str, Summary], fpr: float) -> tuple[
 
 @dataclass(frozen=True)
 class ComparedRun:
-    """One run in a comparison.
+    """One run in a comparison."""
 
-    Args:
-        number: its mark in the picture.
-        name: the name that it was given.
-        summary: its own figures.
-        attack: the figures of the compared attack.
-        rate: the TPR of that attack at the compared rate.
-        tpr_difference: that TPR minus the first run's; None for the first run.
-        auc_difference: AUC minus the first run's; None for the first run.
-        accuracy_interval: Clopper-Pearson, of the target's accuracy on non-members; None if it is not known.
-    """
-
-    number: int
-    name: str
-    summary: Summary
-    attack: AttackFigures
-    rate: RateFigure
-    tpr_difference: Difference | None
-    auc_difference: Difference | None
-    accuracy_interval: Interval | None
+    number: int  # its mark in the picture
+    name: str  # that it was given
+    summary: Summary  # its own figures
+    attack: AttackFigures  # the figures of the compared attack
+    rate: RateFigure  # the TPR of that attack at the compared rate
+    tpr_difference: Difference | None  # that TPR minus the first run's; None for the first run
+    auc_difference: Difference | None  # AUC minus the first run's; None for the first run
+    accuracy_interval: Interval | None  # of the target's accuracy on non-members; None if that is not known
 
     @property
     def rating(self) -> Rating:
@@ -159,11 +136,10 @@ class ComparedRun:
     def exposure(self) -> Exposure | None:
         """The rate in counts; None if the figures say nothing about the model."""
         measured = self.attack.metrics
-        if self.summary.shown is None or measured is None:
+        if self.summary.conclusion.measured is None or measured is None:
             return None
-        members, others = measured.curve.members, measured.curve.non_members
-        unit = unit_of(self.summary)
-        return exposure_at(self.rate, unit=unit, members=members, others=others, confidence=measured.confidence)
+        counts = {"members": measured.curve.members, "others": measured.curve.non_members}
+        return exposure_at(self.rate, unit=unit_of(self.summary), confidence=measured.confidence, **counts)
 
     @property
     def useful(self) -> str:
@@ -176,19 +152,12 @@ class ComparedRun:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Two or more runs of one attack at one false-positive rate.
+    """Two or more runs of one attack at one false-positive rate."""
 
-    Args:
-        runs: in the order in which they were given; the others are compared with the first.
-        choice: which rate and attack, and why.
-        verdict: what was found, in words.
-        notes: what else a reader has to know.
-    """
-
-    runs: tuple[ComparedRun, ...]
-    choice: Choice
-    verdict: str
-    notes: tuple[str, ...]
+    runs: tuple[ComparedRun, ...]  # in the order in which they were given; the others are compared with the first
+    choice: Choice  # which rate and attack, and why
+    verdict: str  # what was found, in words
+    notes: tuple[str, ...]  # what else a reader has to know
 
 
 RESAMPLED = {"paired": "paired", "unpaired": "unpaired", "opposed": "unpaired and opposite members"}
@@ -196,11 +165,8 @@ RESAMPLED = {"paired": "paired", "unpaired": "unpaired", "opposed": "unpaired an
 
 def compare_verdict(runs: Sequence[ComparedRun], choice: Choice) -> str:
     """The most private of the other runs beside the first, and whether the difference is more than chance."""
-    first, others = runs[0], runs[1:]
-    best = min(others, key=lambda run: run.rate.strength)
-    found = best.tpr_difference
-    if found is None:
-        raise AssertionError("every run but the first has a difference")
+    first, others = runs[0], [(run, gap) for run in runs if (gap := run.tpr_difference) is not None]
+    best, found = min(others, key=lambda pair: pair[0].rate.strength)
     text = (
         f"At {rate(choice.fpr)} false positives {choice.attack} identifies {_share(first)} of the members of "
         f"{first.name} and {_share(best)} of those of {best.name}: {points(found.value)} points, "
@@ -208,7 +174,7 @@ def compare_verdict(runs: Sequence[ComparedRun], choice: Choice) -> str:
         f"({how_tested(found)}), {'more than chance' if found.shown else 'which may be chance'}."
     )
     if len(others) > 1:
-        sure = [run.name for run in others if run.tpr_difference is not None and run.tpr_difference.shown]
+        sure = [run.name for run, gap in others if gap.shown]
         text += f" Runs that differ from {first.name} by more than chance: {', '.join(sure) or 'none'}."
     before, after = first.summary.context.test_accuracy, best.summary.context.test_accuracy
     if before is not None and after is not None:
@@ -225,13 +191,7 @@ def _share(run: ComparedRun) -> str:
 
 
 def how_tested(found: Difference) -> str:
-    """The p-value, and how it was found.
-
-    Example:
-        >>> from glasshouse.evaluation import Interval
-        >>> how_tested(Difference(-0.1, Interval(-0.2, -0.05), 0.002, "paired", 4, 0.95))
-        'p = 0.002, paired, corrected for 4 comparisons'
-    """
+    """The p-value, and how it was found."""
     value = "p < 0.001" if found.p_value < 0.001 else f"p = {found.p_value:.2g}"
     many = f", corrected for {found.comparisons} comparisons" if found.comparisons > 1 else ""
     return f"{value}, {RESAMPLED[found.resampling]}{many}"
@@ -254,8 +214,8 @@ def compare_notes(runs: Sequence[ComparedRun], choice: Choice) -> tuple[str, ...
         for run in runs
         if not run.rate.reached
     ]
-    if len({run.attack.description.partition("(")[0] for run in runs}) > 1:
-        each = ", ".join(f"{run.attack.description.partition('(')[0]} in {run.name}" for run in runs)
+    if len({_kind(run.attack) for run in runs}) > 1:
+        each = ", ".join(f"{_kind(run.attack)} in {run.name}" for run in runs)
         found.append(f"{choice.attack} is not the same attack in all runs: {each}.")
     if len({context.fingerprint for context in contexts}) > 1:
         found.append("The runs use different data, so differences between them are not due to a defence alone.")
@@ -279,17 +239,14 @@ def compare_sentences(comparison: Comparison) -> tuple[str, ...]:
         f"Members that could be identified, of {whole(first.per)} {first.unit} in the training data: {each}. "
         f"{counted(first.wrong)} of {whole(first.per)} non-members would be wrongly flagged."
     ]
-    for run, _ in runs[1:]:
-        gap = run.tpr_difference
-        if gap is not None:
+    baseline = runs[0][0].name
+    for run, _ in runs:
+        if (gap := run.tpr_difference) is not None and gap.shown:
             less = "fewer" if gap.value < 0 else "more"
-            told.append(
-                f"With {run.name} there are {less} than with {runs[0][0].name}, which chance does not explain."
-                if gap.shown
-                else f"Any difference between {run.name} and {runs[0][0].name} may be due to chance."
-            )
-    costs = [f"{run.useful} with {run.name}" for run, _ in runs if run.useful]
-    if costs:
+            told.append(f"With {run.name} there are {less} than with {baseline}, which chance does not explain.")
+        elif gap is not None:
+            told.append(f"Any difference between {run.name} and {baseline} may be due to chance.")
+    if costs := [f"{run.useful} with {run.name}" for run, _ in runs if run.useful]:
         told.append(f"Quality of the models: {'; '.join(costs)}.")
     return tuple(told)
 
@@ -324,15 +281,15 @@ def compare(runs: Mapping[str, Run], *, attack: str | None = None, confidence: f
     choice = choose(summaries, attack)
     tables = {name: _by_id(name, run.records(), choice.attack) for name, run in runs.items()}
     baseline = next(iter(tables.values()))
-    found = []
-    for number, (name, summary) in enumerate(summaries.items(), start=1):
-        differences: tuple[Difference | None, Difference | None] = (None, None)
-        if number > 1:
+    found: list[ComparedRun] = []
+    for name, summary in summaries.items():
+        tpr, auc = None, None
+        if found:
             pair = [(table["score"], table["member"]) for table in (baseline, tables[name])]
             shared: Any = {"resampling": _resampling(baseline, tables[name]), "comparisons": len(runs) - 1}
-            shared["confidence"] = confidence
-            differences = tpr_difference(*pair, fpr=choice.fpr, **shared), auc_difference(*pair, **shared)
-        found.append(_compared(number, name, summary, choice, *differences))
+            tpr = tpr_difference(*pair, fpr=choice.fpr, confidence=confidence, **shared)
+            auc = auc_difference(*pair, confidence=confidence, **shared)
+        found.append(_compared(len(found) + 1, name, summary, choice, tpr, auc))
     compared = tuple(found)
     return Comparison(compared, choice, compare_verdict(compared, choice), compare_notes(compared, choice))
 

@@ -11,7 +11,7 @@ import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple, cast
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from markupsafe import Markup
@@ -19,11 +19,12 @@ from markupsafe import Markup
 from glasshouse.core.arrays import BoolArray
 from glasshouse.core.errors import InputError
 from glasshouse.evaluation import AttackOutcome, Interval, Metrics, Rate
+from glasshouse.evaluation.groups import GroupLeak
 from glasshouse.evaluation.intervals import SamplingIntervals
 from glasshouse.evaluation.pool_size import FewerReferences
 from glasshouse.evaluation.precision import DISCOVERY_LEVEL, FlaggedRates, flagged_rates
 from glasshouse.evaluation.thresholds import SimulatedFigures, Threshold
-from glasshouse.report.format import percent, rate
+from glasshouse.report.format import percent, rate, whole
 from glasshouse.report.pictures.roc import Curve, curve_of
 from glasshouse.report.pictures.scores import Histogram, Reliability, histogram_of, reliability_of
 
@@ -39,6 +40,14 @@ class Estimate(NamedTuple):
     at: float | None = None
 
 
+class Counts(NamedTuple):
+    """A share in words that need no abbreviation: a count of so many."""
+
+    per: int
+    subject: str  # what is counted
+    says: str  # what the attack does; ``{}`` stands for the count
+
+
 @dataclass(frozen=True, kw_only=True)
 class Figure:
     """One figure of an attack. It has ``measure`` or ``read``.
@@ -51,6 +60,7 @@ class Figure:
         low: the smallest possible value.
         high: the largest.
         shown: where.
+        counts: how it is told as a count, for readers who know no abbreviation; None if it cannot be.
         measure: the value from an outcome and the members [N] of the target; it is saved under ``name``. One that
             is not finite is left out.
         read: the value from what the report holds of the attack, at a rate; None if it has none.
@@ -69,6 +79,7 @@ class Figure:
     low: float = 0.0
     high: float = 1.0
     shown: Sequence[Place] = EVERYWHERE
+    counts: Counts | None = None
     measure: Callable[[AttackOutcome, BoolArray], Estimate] | None = None
     read: Callable[[AttackFigures, float], Estimate | None] | None = None
 
@@ -167,26 +178,19 @@ _LISTED = 20
 
 @dataclass(frozen=True)
 class RateFigure:
-    """A true-positive rate at a wanted false-positive rate.
+    """A true-positive rate at a wanted false-positive rate."""
 
-    Args:
-        wanted: the wanted false-positive rate.
-        fpr: the largest achievable rate not above it; the first that any threshold reaches if ``reached`` is False.
-        tpr: the median-unbiased estimate of the true-positive rate at the true threshold of the wanted rate; the
-            sample's rate at ``fpr`` if ``reached`` is False.
-        tpr_interval: of the same.
-        allowed: how many non-members may be flagged at the wanted rate: it rests on them.
-        chance: the true-positive rate of scores without any meaning.
-        reached: False if no threshold keeps the wanted rate, because scores are tied: ``fpr`` is then above it.
-    """
-
-    wanted: float
-    fpr: float
-    tpr: float
-    tpr_interval: Interval
-    allowed: int
-    chance: float
-    reached: bool = True
+    wanted: float  # the wanted false-positive rate
+    fpr: float  # the largest achievable rate not above it; the first that any threshold reaches if not ``reached``
+    tpr: (
+        float  # median-unbiased estimate at the true threshold of the wanted rate; the sample's rate if not ``reached``
+    )
+    tpr_interval: Interval  # of the same
+    allowed: int  # how many non-members may be flagged at the wanted rate: it rests on them
+    chance: float  # the true-positive rate of scores without any meaning
+    reached: bool = (
+        True  # False if scores are tied so that no threshold keeps the wanted rate: ``fpr`` is then above it
+    )
 
     @property
     def strength(self) -> float:
@@ -196,17 +200,11 @@ class RateFigure:
 
 @dataclass(frozen=True, kw_only=True)
 class ThresholdFigure(Threshold):
-    """A threshold from simulated targets, and how many records of this target it flags.
+    """A threshold from simulated targets, and how many records of this target it flags."""
 
-    Args:
-        called: records that it flags here.
-        correct: how many of them are members; None if the members are not known.
-        false_alarms: the share of non-members that it flags here; None if the members are not known.
-    """
-
-    called: int
-    correct: int | None
-    false_alarms: float | None
+    called: int  # records that it flags here
+    correct: int | None  # how many of them are members; None if the members are not known
+    false_alarms: float | None  # the share of non-members that it flags here; None if the members are not known
 
 
 @dataclass(frozen=True)
@@ -236,51 +234,29 @@ class Measured:
 
 @dataclass(frozen=True)
 class AttackFigures:
-    """One attack.
+    """One attack."""
 
-    Args:
-        name: in tables.
-        description: the attack with its parameters, as Python writes it.
-        parameters: the same as plain data.
-        thresholds: one for each wanted rate, or none.
-        note: why there are none.
-        details: figures that only this attack has; None for one that is not a number.
-        histogram: of its scores.
-        queries_per_record: queries for one record; None if they were not counted.
-        queries: in total.
-        metrics: None if the members are not known.
-        seconds: spent on scoring the target, including what is picked, tuned or learned on simulated targets before;
-            thresholds are not counted.
-        knows_truth: whether it is given the members of the target: a limit for comparison, never the strongest attack.
-        simulated: how strong it is on simulated targets; None if there are too few shadow models.
-        doubt: why its scores, which are meant as probabilities of membership, are not calibrated; mostly empty.
-        accusations: how many flags of each threshold are right and wrong; empty if the members are not known.
-        listed: records that can be flagged with at most `DISCOVERY_LEVEL` of them wrong; None without simulated
-            targets.
-        fewer: its strength with half of the references; None if that was not tried.
-        picked: the attack that `best` picked; empty for all others.
-        whole: estimates for all records, if the audited ones are a random sample of them.
-    """
-
-    name: str
-    description: str
-    parameters: Mapping[str, Any]
-    thresholds: tuple[ThresholdFigure, ...]
-    note: str
-    details: Mapping[str, float | None]
-    histogram: Histogram
-    queries_per_record: float | None
-    queries: int | None
-    metrics: Measured | None
-    seconds: float
-    knows_truth: bool = False
-    simulated: SimulatedFigures | None = None
-    doubt: str = ""
-    accusations: tuple[FlaggedRates, ...] = ()
-    listed: int | None = None
-    fewer: FewerReferences | None = None
-    picked: str = ""
-    whole: SamplingIntervals | None = None
+    name: str  # in tables
+    description: str  # the attack with its parameters, as Python writes it
+    parameters: Mapping[str, Any]  # the same as plain data
+    thresholds: tuple[ThresholdFigure, ...]  # one for each wanted rate, or none
+    note: str  # why there are none
+    details: Mapping[str, float | None]  # figures that only this attack has; None for one that is not a number
+    histogram: Histogram  # of its scores
+    queries_per_record: float | None  # None if queries were not counted
+    queries: int | None  # in total
+    metrics: Measured | None  # None if the members are not known
+    seconds: float  # for scoring the target, with what is picked or learned on simulated targets; without thresholds
+    knows_truth: bool = False  # it is given the members of the target: a limit for comparison, never the strongest
+    simulated: SimulatedFigures | None = None  # strength on simulated targets; None if there are too few shadow models
+    doubt: str = ""  # why its scores, which are meant as probabilities of membership, are not calibrated
+    accusations: tuple[FlaggedRates, ...] = ()  # right and wrong flags by threshold; empty if members are not known
+    listed: int | None = (
+        None  # records that can be flagged with `DISCOVERY_LEVEL` wrong; None without simulated targets
+    )
+    fewer: FewerReferences | None = None  # its strength with half of the references; None if that was not tried
+    picked: str = ""  # the attack that `best` picked; empty for all others
+    whole: SamplingIntervals | None = None  # for all records, if the audited ones are a random sample of them
 
     @property
     def title(self) -> str:
@@ -289,20 +265,13 @@ class AttackFigures:
 
 
 def attack_figures(name: str, outcome: AttackOutcome, members: BoolArray | None) -> AttackFigures:
-    """The figures of one outcome.
-
-    Example:
-        >>> from glasshouse.attacks import LossThreshold
-        >>> outcome = AttackOutcome(LossThreshold(), np.array([3.0, 1.0]), (), None, 0.0)
-        >>> attack_figures("loss", outcome, None).description
-        'LossThreshold()'
-    """
+    """The figures of one outcome."""
     queries, levels = outcome.queries, outcome.discovery_levels
     return AttackFigures(
         name=name,
         description=re.sub(r" at 0x[0-9a-f]+", "", repr(outcome.attack)),  # an address differs from run to run
         parameters=_parameters(outcome.attack),
-        thresholds=_thresholds(outcome, members),
+        thresholds=tuple(_threshold(outcome, one, members) for one in outcome.thresholds),
         note=outcome.note,
         details={key: value if np.isfinite(value) else None for key, value in outcome.details.items()},
         histogram=histogram_of(outcome.scores, members, posterior=outcome.attack.posterior),
@@ -348,19 +317,14 @@ def rate_figure(rate: Rate) -> RateFigure:
     return RateFigure(rate.wanted, first.fpr, first.tpr, first.interval, rate.allowed, first.fpr, reached=False)
 
 
-def _thresholds(outcome: AttackOutcome, members: BoolArray | None) -> tuple[ThresholdFigure, ...]:
-    found = []
-    for threshold in outcome.thresholds:
-        who = outcome.flagged(threshold)
-        found.append(
-            ThresholdFigure(
-                **{field.name: getattr(threshold, field.name) for field in dataclasses.fields(threshold)},
-                called=int(who.sum()),
-                correct=None if members is None else int((who & members).sum()),
-                false_alarms=None if members is None else float(who[~members].mean()),
-            )
-        )
-    return tuple(found)
+def _threshold(outcome: AttackOutcome, threshold: Threshold, members: BoolArray | None) -> ThresholdFigure:
+    who = outcome.flagged(threshold)
+    return ThresholdFigure(
+        **vars(threshold),
+        called=int(who.sum()),
+        correct=None if members is None else int((who & members).sum()),
+        false_alarms=None if members is None else float(who[~members].mean()),
+    )
 
 
 def _parameters(attack: Any) -> dict[str, Any]:
@@ -399,39 +363,40 @@ def _estimated(attack: AttackFigures, wanted: float) -> Estimate | None:
 
 def _at_threshold(name: str, of: Literal["thresholds", "accusations"]) -> Callable[..., Estimate | None]:
     def read(attack: AttackFigures, wanted: float) -> Estimate | None:
-        found: Sequence[Any] = getattr(attack, of)
-        return next((Estimate(getattr(one, name)) for one in found if one.wanted == wanted), None)
+        return next((Estimate(getattr(one, name)) for one in getattr(attack, of) if one.wanted == wanted), None)
 
     return read
 
 
 def _plain(name: str) -> Callable[..., Estimate | None]:
-    def read(attack: AttackFigures, _: float) -> Estimate | None:
-        value = getattr(attack, name)
-        return None if value is None else Estimate(value)
-
-    return read
+    return lambda attack, _: None if (value := getattr(attack, name)) is None else Estimate(value)
 
 
-def _auc(outcome: AttackOutcome, _: BoolArray) -> Estimate:
-    metrics = cast("Metrics", outcome.metrics)
-    return Estimate(metrics.auc, metrics.auc_interval)
+def group_estimate(group: GroupLeak, figure: str) -> Estimate | None:
+    """The ``"auc"`` or ``"tpr"`` of a group of records; None if it was not measured."""
+    value, interval = (group.auc, group.auc_interval) if figure == "auc" else (group.tpr, group.tpr_interval)
+    return None if value is None or interval is None else Estimate(value, interval)
 
 
-def _balanced_accuracy(outcome: AttackOutcome, _: BoolArray) -> Estimate:
-    metrics = cast("Metrics", outcome.metrics)
-    return Estimate(metrics.balanced_accuracy, metrics.balanced_accuracy_interval)
+def _metric(name: str) -> Callable[..., Estimate]:
+    return lambda outcome, _: Estimate(*(getattr(outcome.metrics, one) for one in (name, f"{name}_interval")))
 
 
+_MEMBERS = Counts(1000, "members identified", f"identifies {{}} of {whole(1000)} members")
+_PAIRS = Counts(
+    100,
+    "pairs of a member and a non-member told apart",
+    "is right about {} of 100 pairs of a member and a non-member",
+)
 for _figure in (
-    Figure(name="auc", words="AUC", measure=_auc),
+    Figure(name="auc", words="AUC", counts=_PAIRS, measure=_metric("auc")),
     Figure(
         name="balanced_accuracy",
         words="balanced accuracy",
         unit="%",
         form=".1f",
         shown=("table", "html"),
-        measure=_balanced_accuracy,
+        measure=_metric("balanced_accuracy"),
     ),
     Figure(
         name="auc_whole",
@@ -439,7 +404,7 @@ for _figure in (
         shown=("table", "sample"),
         read=lambda attack, _: None if attack.whole is None else Estimate(attack.whole.auc, attack.whole.auc_interval),
     ),
-    Figure(name="tpr@{}", words="TPR at {} FPR", unit="%", form=".1f", read=_rate),
+    Figure(name="tpr@{}", words="TPR at {} FPR", unit="%", form=".1f", counts=_MEMBERS, read=_rate),
     Figure(
         name="tpr@{}_whole", words="TPR at {} FPR", unit="%", form=".1f", shown=("table", "sample"), read=_estimated
     ),

@@ -48,14 +48,7 @@ _TEMPLATES = jinja2.Environment(
     trim_blocks=True,
     lstrip_blocks=True,
 )
-_TEMPLATES.filters |= {
-    "percent": percent,
-    "points": points,
-    "rate": rate,
-    "signed": signed,
-    "whole": whole,
-    "cell": _cell,
-}
+_TEMPLATES.filters |= {one.__name__: one for one in (percent, points, rate, signed, whole)} | {"cell": _cell}
 
 
 def render_page(template: str, *, title: str, **values: Any) -> str:
@@ -152,22 +145,11 @@ GLOSSARY: tuple[tuple[str, str], ...] = (
 
 
 def render_html(summary: Summary, *, policy: Policy | None = None) -> str:
-    """A summary as an HTML page: the first part for the decision-maker, the rest for the expert.
+    """A summary as an HTML page, rated by a policy of the user, or else by the usual one.
 
-    Args:
-        summary: the numbers.
-        policy: of the user, which gives the rating; Glasshouse's usual one by default.
-
-    Example:
-        >>> from glasshouse import Evidence, audit_evidence
-        >>> losses = {"target_loss": [0.1, 2.0], "shadow_loss": [[0.1, 1.0], [1.2, 0.2]]}
-        >>> evidence = Evidence(**losses, shadow_members=[[1, 0], [0, 1]])
-        >>> page = render_html(audit_evidence(evidence, attacks=["loss"], members=[1, 0]).summary())
-        >>> "<title>Membership audit from saved evidence" in page
-        True
+    The first part is for the decision-maker, the rest for the expert.
     """
     best = summary.attack(summary.strongest)
-    leak = summary.verdict_attack is None or summary.verdict_attack.leak is True
     curves = {attack.name: attack.metrics.curve for attack in summary.attacks if attack.metrics is not None}
     records = list(summary.top_records.rows())
     first = first_page(summary, policy)
@@ -187,12 +169,8 @@ def render_html(summary: Summary, *, policy: Policy | None = None) -> str:
         thresholds=[(attack, threshold) for attack in summary.attacks for threshold in attack.thresholds],
         roc=roc_picture(curves) if curves else None,
         histograms=[
-            histogram_picture(
-                attack.name,
-                attack.histogram,
-                threshold=attack.thresholds[0].value if attack.thresholds else None,
-            )
-            for attack in summary.attacks
+            histogram_picture(one.name, one.histogram, threshold=one.thresholds[0].value if one.thresholds else None)
+            for one in summary.attacks
         ],
         doubts=[attack for attack in summary.attacks if attack.doubt],
         reliability=[
@@ -212,7 +190,7 @@ def render_html(summary: Summary, *, policy: Policy | None = None) -> str:
             None,
         ),
         precision_text=precision_sentence(best),
-        list_text=list_sentence(best, leak=leak),
+        list_text=list_sentence(best, leak=summary.conclusion.lists_records),
         whole_text=whole_sentence(best),
         power_text=power_sentences(summary.power) if summary.power is not None else (),
         epsilon=epsilon_picture(summary.privacy) if summary.privacy and not summary.privacy.withheld else None,
@@ -226,6 +204,7 @@ def render_html(summary: Summary, *, policy: Policy | None = None) -> str:
 
 def _first_groups(first: FirstPage, best: AttackFigures) -> dict[str, Markup | str | None]:
     """The groups of the first page: the share that is identified, or the AUC where there is no threshold."""
+    drawn, caption = None, ""
     if any(one.tpr is not None for one in first.groups):
         overall = best.accusations[0].tpr if best.accusations else None
         drawn = groups_picture(first.groups, overall=overall, figure="tpr", name="members identified per 1 000")
@@ -233,15 +212,13 @@ def _first_groups(first: FirstPage, best: AttackFigures) -> dict[str, Markup | s
             f"Members identified per 1 000, at {best.title}'s own threshold; its false positives are in the "
             "expert section."
         )
-        return {"crowd_groups": drawn, "groups_caption": caption}
-    if any(one.auc is not None for one in first.groups) and best.metrics is not None:
+    elif any(one.auc is not None for one in first.groups) and best.metrics is not None:
         drawn = groups_picture(first.groups, overall=best.metrics.auc, name="share of pairs told apart (guessing: 0.5)")
         caption = (
             "How often the attacker can tell which of a member and a non-member of the group is the member; guessing "
             "is right in 0.5."
         )
-        return {"crowd_groups": drawn, "groups_caption": caption}
-    return {"crowd_groups": None, "groups_caption": ""}
+    return {"crowd_groups": drawn, "groups_caption": caption}
 
 
 def _fdp(summary: Summary) -> Markup | None:
@@ -287,11 +264,7 @@ def render_comparison(comparison: Comparison, *, title: str = "Comparison of aud
         for run in comparison.runs
         if run.accuracy_interval is not None and (accuracy := run.summary.context.test_accuracy) is not None
     ]
-    curves = {
-        f"{run.number} {run.name}": run.attack.metrics.curve
-        for run in comparison.runs
-        if run.attack.metrics is not None
-    }
+    measured = {f"{run.number} {run.name}": run.attack.metrics for run in comparison.runs}
     return render_page(
         "compare.html.j2",
         title=title,
@@ -303,5 +276,5 @@ def render_comparison(comparison: Comparison, *, title: str = "Comparison of aud
         auc_column=Column(FIGURES["auc"], comparison.choice.fpr),
         resampled=RESAMPLED,
         tradeoff=tradeoff_picture(points, fpr=comparison.choice.fpr) if points else None,
-        roc=roc_picture(curves),
+        roc=roc_picture({name: metrics.curve for name, metrics in measured.items() if metrics is not None}),
     )

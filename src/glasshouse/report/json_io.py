@@ -12,16 +12,12 @@ import math
 import re
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, get_type_hints
 
 from glasshouse.core.errors import raise_faults, shortened
 from glasshouse.core.table import Table
-from glasshouse.evaluation import Interval, PrivacyVerdict, RandomMembers
-from glasshouse.evaluation.groups import GroupLeak
-from glasshouse.evaluation.leakage import Power
-from glasshouse.evaluation.quick_estimate import QuickEstimate
+from glasshouse.evaluation import Interval, PrivacyVerdict
 from glasshouse.report.context import Context
-from glasshouse.report.decision.verdict import VerdictFigures
 from glasshouse.report.figures import FIGURES, AttackFigures
 from glasshouse.report.pictures.neighbourhood import Neighbourhood
 from glasshouse.report.pictures.roc import Curve
@@ -29,33 +25,26 @@ from glasshouse.report.pictures.scores import Histogram, Reliability
 from glasshouse.report.summary import Summary
 
 FORMAT = 5
-_KINDS: dict[str, Any] = {  # of the entries that are read as they are written
-    "verdict": str,
-    "strongest": str,
-    "fprs": tuple[float, ...],
-    "members": int | None,
-    "records": int,
-    "privacy": PrivacyVerdict | None,
-    "notes": tuple[str, ...],
-    "headline": VerdictFigures | None,
-    "neighbourhoods": tuple[Neighbourhood, ...],
-    "left_out": dict[str, str],
-    "drawn": RandomMembers | None,
-    "groups": tuple[GroupLeak, ...],
-    "power": Power | None,
-    "estimate": QuickEstimate | None,
-    "unlike": bool,
+_KINDS = {  # of what is read as it is written
+    name: kind
+    for name, kind in get_type_hints(Summary).items()
+    if name not in ("context", "attacks", "top_records", "written")
 }
+_KEYS = {"verdict_attack": "headline", "random_members": "drawn", "mismatch": "unlike", "quick_estimate": "estimate"}
 
 
 def metrics_json(summary: Summary) -> dict[str, Any]:
     """Every figure; the same run gives the same text, so it holds no measured times."""
     context, drawn = summary.context, summary.random_members
+
+    def dumped(name: str) -> Any:
+        return _dumped(_KINDS[name], getattr(summary, name))
+
     return {
         "format": FORMAT,
         "verdict": summary.verdict,
         "strongest": summary.strongest,
-        "headline": _dumped(_KINDS["headline"], summary.verdict_attack),
+        "headline": dumped("verdict_attack"),
         "warnings": list(context.warnings),
         "notes": list(summary.notes),
         "records": summary.records,
@@ -69,13 +58,19 @@ def metrics_json(summary: Summary) -> dict[str, Any]:
         "attacks": {attack.name: _attack_json(attack) for attack in summary.attacks},
         "left_out": dict(summary.left_out),
         "privacy": _privacy_json(summary.privacy),
-        "drawn": drawn and {**_dumped(RandomMembers, drawn), "found": drawn.found, "sentence": drawn.sentence()},
-        "top_records": [{name: _finite(value) for name, value in row.items()} for row in summary.top_records.rows()],
-        "neighbourhoods": _dumped(_KINDS["neighbourhoods"], summary.neighbourhoods),
-        "groups": _dumped(_KINDS["groups"], summary.groups),
-        "power": _dumped(_KINDS["power"], summary.power),
+        "drawn": drawn and {**dumped("random_members"), "found": drawn.found, "sentence": drawn.sentence()},
+        "top_records": [
+            {
+                name: None if isinstance(value, float) and not math.isfinite(value) else value
+                for name, value in row.items()
+            }
+            for row in summary.top_records.rows()
+        ],
+        "neighbourhoods": dumped("neighbourhoods"),
+        "groups": dumped("groups"),
+        "power": dumped("power"),
         "unlike": summary.mismatch,
-        "estimate": _dumped(_KINDS["estimate"], summary.quick_estimate),
+        "estimate": dumped("quick_estimate"),
     }
 
 
@@ -97,13 +92,7 @@ def run_json(summary: Summary) -> dict[str, Any]:
 
 
 def summary_from(metrics: Mapping[str, Any], run: Mapping[str, Any]) -> Summary:
-    """The summary again; fails in some way if something is missing or wrong, so call it behind a door.
-
-    Example:
-        >>> summary_from({}, {})
-        Traceback (most recent call last):
-        KeyError: 'attacks'
-    """
+    """The summary again; fails in some way if something is missing or wrong, so call it behind a door."""
     seconds = run.get("seconds", {})
     attacks = tuple(_attack_from(name, plain, seconds[name]) for name, plain in metrics["attacks"].items())
     told = {name: metrics[name] for name in ("shadows", "mode", "seed", "fingerprint", "warnings")}
@@ -111,8 +100,9 @@ def summary_from(metrics: Mapping[str, Any], run: Mapping[str, Any]) -> Summary:
     told |= {name: run[name] for name in ("title", "about", "settings", "versions", "shadow_seconds")}
     told |= {name: run[name] for name in ("author", "redacted") if name in run}  # runs of before have neither
     plain = {"estimate": None, "unlike": False, **metrics}  # runs of before have neither
-    plain["privacy"] = plain["privacy"] and _privacy_from(plain["privacy"])
-    read = {name: _adapter(kind).validate_python(plain[name]) for name, kind in _KINDS.items()}
+    if privacy := plain["privacy"]:
+        plain["privacy"] = {**privacy, "epsilon": privacy["epsilon_lower_bound"] or 0.0}  # null: it is withheld
+    read = {name: _adapter(kind).validate_python(plain[_KEYS.get(name, name)]) for name, kind in _KINDS.items()}
     rows = list(metrics["top_records"])
     if not attacks or metrics["strongest"] not in metrics["attacks"]:
         raise ValueError("it does not name a strongest attack")
@@ -122,22 +112,13 @@ def summary_from(metrics: Mapping[str, Any], run: Mapping[str, Any]) -> Summary:
         top_records=Table(
             {_STEADY.sub("_stability", name): [row[name] for row in rows] for name in (rows[0] if rows else ())}
         ),
-        verdict_attack=read.pop("headline"),
-        random_members=read.pop("drawn"),
-        mismatch=read.pop("unlike"),
-        quick_estimate=read.pop("estimate"),
         written=moment(run.get("written")),
         **read,
     )
 
 
 def moment(told: object) -> datetime | None:
-    """When a run was saved, from what ``run.json`` says; None for runs of versions that did not write it.
-
-    Example:
-        >>> moment("2026-11-16T12:00:00").isoformat()
-        '2026-11-16T12:00:00+00:00'
-    """
+    """When a run was saved, from what ``run.json`` says; None for runs of versions that did not write it."""
     if told is None:
         return None
     found = datetime.fromisoformat(told) if isinstance(told, str) else None
@@ -191,10 +172,6 @@ def _privacy_json(verdict: PrivacyVerdict | None) -> dict[str, Any] | None:
     return found | {"gaussian_sentence": verdict.gaussian_sentence()}
 
 
-def _privacy_from(plain: Mapping[str, Any]) -> dict[str, Any]:
-    return {**plain, "epsilon": plain["epsilon_lower_bound"] or 0.0}  # null: it is withheld
-
-
 def _dumped(kind: Any, value: Any) -> Any:
     return json.loads(_adapter(kind).dump_json(value))
 
@@ -205,10 +182,6 @@ def _adapter(kind: Any) -> Any:
     from pydantic import TypeAdapter
 
     return TypeAdapter(kind)
-
-
-def _finite(value: Any) -> Any:
-    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 _SHARES = frozenset(  # besides the figures that are described in `FIGURES`, each with its own range
@@ -224,38 +197,20 @@ _AS_THEY_ARE = frozenset({"parameters", "settings"})  # what a user chose
 
 
 def check_summary(summary: Summary) -> None:
-    """Refuse figures that no audit gives; a page would show them, or could not be drawn.
-
-    Example:
-        >>> from glasshouse import Evidence, audit_evidence
-        >>> losses = {"target_loss": [0.1, 2.0], "shadow_loss": [[0.1, 1.0], [1.2, 0.2]]}
-        >>> evidence = Evidence(**losses, shadow_members=[[1, 0], [0, 1]])
-        >>> found = audit_evidence(evidence, attacks=["loss"], members=[1, 0]).summary()
-        >>> check_summary(found)
-        >>> check_summary(dataclasses.replace(found, fprs=(2.0,)))
-        Traceback (most recent call last):
-        glasshouse.InputError: fprs is 2.0, which is not between 0 and 1.
-    """
-    faults = [*_faults(summary, "summary"), *_names(summary)]
+    """Refuse figures that no audit gives; a page would show them, or could not be drawn."""
+    known = {attack.name for attack in summary.attacks}
+    guessed = None if summary.privacy is None else summary.privacy.guessed
+    named = [one.attack for one in (summary.verdict_attack, guessed) if one is not None]
+    faults = [*_faults(summary, "summary")]
+    faults += [f"it has no attack {shortened(name)}." for name in named if name not in known]
     if summary.members is not None and not 0 <= summary.members <= summary.records:
         faults.append(f"of {summary.records} records {summary.members} are members.")
     raise_faults(faults[:5])
 
 
-def _names(summary: Summary) -> Iterator[str]:
-    """Attacks that are named elsewhere must be there."""
-    known = {attack.name for attack in summary.attacks}
-    guessed = None if summary.privacy is None else summary.privacy.guessed
-    for named in (summary.verdict_attack, guessed):
-        if named is not None and named.attack not in known:
-            yield f"it has no attack {shortened(named.attack)}."
-
-
 def _faults(value: Any, name: str) -> Iterator[str]:
     """Every fault in a value and in all that it holds."""
-    if isinstance(value, bool) or value is None or isinstance(value, str):
-        return
-    if isinstance(value, int | float):
+    if isinstance(value, int | float) and not isinstance(value, bool):
         yield from _number_faults(value, name)
     elif isinstance(value, Interval):
         if not value.low <= value.high:  # nor NaN
@@ -282,9 +237,9 @@ def _number_faults(value: float, name: str) -> Iterator[str]:
         yield f"{name} is not a number."
         return
     described = FIGURES.get(name)
-    low, high = (
-        (0.0, 1.0) if name in _SHARES else (described.low, described.high) if described else (-math.inf, math.inf)
-    )
+    low, high = (described.low, described.high) if described else (-math.inf, math.inf)
+    if name in _SHARES:
+        low, high = 0.0, 1.0
     if not low <= value <= high:
         where = f"below {low:g}" if high == math.inf else f"not between {low:g} and {high:g}"
         yield f"{name} is {shortened(value)}, which is {where}."
@@ -294,7 +249,8 @@ def _number_faults(value: float, name: str) -> Iterator[str]:
 
 def _list_faults(value: Any) -> Iterator[str]:
     """Lists that must have the same length, or may not be empty."""
-    lists: list[tuple[Any, ...]]
+    lists: list[tuple[Any, ...]] = []
+    wrong = False
     match value:
         case Curve():
             lists = [value.fpr, value.tpr, value.low, value.high]
@@ -304,7 +260,6 @@ def _list_faults(value: Any) -> Iterator[str]:
             wrong = len(value.edges) < 2 or any(a >= b for a, b in zip(value.edges, value.edges[1:], strict=False))
         case Reliability():
             lists = [value.said, value.found, value.intervals, value.counts]
-            wrong = False
         case Neighbourhood():
             lists = [value.member, value.alike]
             wrong = not value.member or any(not 0 <= end < len(value.member) for edge in value.edges for end in edge)
@@ -313,8 +268,5 @@ def _list_faults(value: Any) -> Iterator[str]:
             wrong = any(not one.precisions for one in value.accusations)
         case Summary():
             lists = [value.fprs, *(one.simulated.strengths for one in value.attacks if one.simulated is not None)]
-            wrong = False
-        case _:
-            return
     if wrong or len({len(one) for one in lists}) > 1:
         yield f"the lists of {type(value).__name__} do not fit each other."

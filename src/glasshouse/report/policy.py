@@ -17,9 +17,9 @@ from typing import Any, Literal
 
 from glasshouse.core.errors import InputError
 from glasshouse.evaluation import Interval
-from glasshouse.report.decision.verdict import attackers
-from glasshouse.report.figures import FIGURES, AttackFigures, Estimate, Figure
-from glasshouse.report.format import percent, rate, whole
+from glasshouse.report.decision.conclusion import attackers
+from glasshouse.report.figures import FIGURES, AttackFigures, Estimate, Figure, group_estimate
+from glasshouse.report.format import rate, whole
 from glasshouse.report.run_folder import read_manifest
 from glasshouse.report.summary import Summary
 
@@ -27,6 +27,7 @@ End = Literal["upper", "estimate", "lower"]
 
 HEADLINE = "headline"  # in policies: the verdict attack, the strongest one on simulated targets
 EVERY = "every"
+_EPSILON = Figure(name="epsilon", words="lower bound on ε", high=math.inf, shown=())  # of a run, not of an attack
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,45 +69,43 @@ class Limit:
             raise InputError("epsilon: is one bound of the whole run; it has no group, no attack and no end.")
         if self.group is not None and (self.attack != HEADLINE or self.figure not in ("tpr", "auc")):
             raise InputError("group: groups have a tpr and an auc of the verdict attack alone; leave attack out.")
-        if not self.most >= (0.0 if self.described is None else self.described.low):
+        if not self.most >= self.described.low:
             raise InputError(f"most: {self.most} is not a limit; use a number that is not negative.")
-        if self.described is not None and self.most > self.described.high:
+        if self.most > self.described.high:
             raise InputError(
                 f"most: {self.most:g} is above {self.described.high:g}, so no model exceeds it; write 5 % as 0.05."
             )
 
     @property
-    def described(self) -> Figure | None:
-        """The description of the figure; None for ε, which is a bound and has no interval."""
-        return FIGURES.get(self.figure, FIGURES["tpr@{}"] if self.figure == "tpr" else None)
+    def described(self) -> Figure:
+        """The description of the figure."""
+        return _EPSILON if self.figure == "epsilon" else FIGURES.get(self.figure) or FIGURES[f"{self.figure}@{{}}"]
 
     @property
     def value(self) -> str:
         """The largest value that passes, as text."""
-        share = self.described is not None and self.described.unit == "%"
-        return rate(self.most) if share else f"{self.most:g}"
+        return rate(self.most) if self.described.unit == "%" else f"{self.most:g}"
 
     @property
     def words(self) -> str:
         """The limit as a part of a sentence."""
-        if self.described is None:
-            return f"lower bound on ε at most {self.value}"
+        if self.figure == "epsilon":
+            return f"{self.described.words} at most {self.value}"
         if self.group is not None:
             return f"{self.figure.upper()} of every group of {self.group} at most {self.value}"
-        name = self.figure.upper() if self.at_fpr is None else self.described.title(self.at_fpr)
+        name = self.described.words if self.at_fpr is None else self.described.title(self.at_fpr)
         who = {HEADLINE: "the verdict attack", EVERY: "every attack"}.get(self.attack, self.attack)
-        return f"{name if self.figure == 'tpr' else self.described.words} of {who} at most {self.value}"
+        return f"{name} of {who} at most {self.value}"
 
     @property
     def subject(self) -> str:
         """What is limited, for a reader who knows no abbreviation."""
+        if self.figure == "epsilon":
+            return f"privacy loss that the attacks prove, at most {self.value}"
+        if (counts := self.described.counts) is None:
+            return self.words
         where = "" if self.group is None else f" in every group of {self.group}"
-        if self.figure == "auc":
-            return f"pairs of a member and a non-member told apart{where}, at most {100 * self.most:g} of 100"
-        if self.figure == "tpr":
-            price = "" if self.at_fpr is None else f" at {rate(self.at_fpr)} false positives"
-            return f"members identified{where}{price}, at most {1000 * self.most:g} of {whole(1000)}"
-        return f"privacy loss that the attacks prove, at most {self.value}" if self.described is None else self.words
+        return f"{counts.subject}{where}{self._price}, at most {counts.per * self.most:g} of {whole(counts.per)}"
 
     def plain(self, who: str, value: float, interval: Interval) -> str:
         """What was measured beside the limit, for a reader who knows no abbreviation.
@@ -118,15 +117,15 @@ class Limit:
             >>> Limit(figure="auc", most=0.6).plain("loss", 0.7, Interval(0.6, 0.8))
             'loss is right about 70 of 100 pairs of a member and a non-member (interval 60 to 80; limit 60)'
         """
-        if self.figure not in ("tpr", "auc"):
+        if (counts := self.described.counts) is None:
             return f"{self.words}: {who} has {value:.3g} (interval {interval.low:.3g} to {interval.high:.3g})"
-        many = 1000 if self.figure == "tpr" else 100
-        at, low, high = (f"{many * one:.0f}" for one in (value, *interval))
-        shown = f"(interval {low} to {high}; limit {many * self.most:g})"
-        if self.figure == "auc":
-            return f"{who} is right about {at} of 100 pairs of a member and a non-member {shown}"
-        price = "" if self.at_fpr is None else f" at {rate(self.at_fpr)} false positives"
-        return f"{who} identifies {at} of {whole(1000)} members{price} {shown}"
+        at, low, high = (f"{counts.per * one:.0f}" for one in (value, *interval))
+        shown = f"(interval {low} to {high}; limit {counts.per * self.most:g})"
+        return f"{who} {counts.says.format(at)}{self._price} {shown}"
+
+    @property
+    def _price(self) -> str:
+        return "" if self.at_fpr is None else f" at {rate(self.at_fpr)} false positives"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -166,16 +165,9 @@ def usual_policy(summary: Summary) -> Policy:
     """A TPR of at most five times the FPR, and no lower bound on ε above a claimed ε.
 
     Where ties or a small sample leave no such rate to measure, the area under the curve is limited instead.
-
-    Example:
-        >>> from glasshouse import Evidence, audit_evidence
-        >>> losses = {"target_loss": [0.1, 2.0], "shadow_loss": [[0.1, 1.0], [1.2, 0.2]]}
-        >>> evidence = Evidence(**losses, shadow_members=[[1, 0], [0, 1]])
-        >>> summary = audit_evidence(evidence, attacks=["loss"], members=[1, 0]).summary()
-        >>> [limit.words for limit in usual_policy(summary).limits]
-        ['AUC of the verdict attack at most 0.6']
     """
-    rate = None if summary.verdict_attack is None else summary.verdict_attack.rate
+    found = summary.conclusion.figures
+    rate = None if found is None else found.rate
     if rate is not None and rate.reached and USUAL_RATIO * rate.wanted < 1:
         limits = [Limit(figure="tpr", at_fpr=rate.wanted, most=USUAL_RATIO * rate.wanted)]
     else:
@@ -284,37 +276,32 @@ def _of_the_run(summary: Summary, policy: Policy, *, written: datetime | None, n
     for name in policy.attacks:
         reason = "was tried" if name in tried else summary.left_out.get(name, "was not tried").rstrip(".")
         yield Finding(rule=f"attack {name} was tried", status="passed" if name in tried else "failed", reason=reason)
-    if policy.shadows:
-        enough = summary.context.shadows >= policy.shadows
-        yield Finding(
-            rule=f"shadow models at least {policy.shadows}",
-            status="passed" if enough else "failed",
-            reason=str(summary.context.shadows),
-        )
+    if shadows := policy.shadows:
+        found = summary.context.shadows
+        status: Status = "passed" if found >= shadows else "failed"
+        yield Finding(rule=f"shadow models at least {shadows}", status=status, reason=str(found))
     if policy.age_days is not None:
         rule = f"run at most {policy.age_days:g} days old"
         if written is None:
             yield Finding(rule=rule, status="unknown", reason="the run does not say when it was written")
+        elif (days := (now - written).total_seconds() / 86400) < -1:
+            yield Finding(rule=rule, status="unknown", reason="written in the future")
         else:
-            days = (now - written).total_seconds() / 86400
-            status: Status = "failed" if days > policy.age_days else "unknown" if days < -1 else "passed"
-            reason = (
-                f"written {written:%Y-%m-%d}, {max(days, 0):.0f} days ago" if days >= -1 else "written in the future"
-            )
-            yield Finding(rule=rule, status=status, reason=reason)
+            status = "failed" if days > policy.age_days else "passed"
+            yield Finding(rule=rule, status=status, reason=f"written {written:%Y-%m-%d}, {max(days, 0):.0f} days ago")
 
 
 def _of_limit(summary: Summary, limit: Limit, end: End) -> list[Finding]:
     if summary.members is None:
         return [_unknown(limit, "the members of the target are not known")]
-    if summary.verdict_attack is not None and summary.verdict_attack.leak is None:
+    if "members not random" in summary.conclusion.reasons:
         return [_unknown(limit, _NOT_RANDOM)]
     if limit.figure == "epsilon":
         return [_of_epsilon(summary, limit)]
     if limit.group is not None:
         return _of_groups(summary, limit, end)
     if limit.attack == HEADLINE:
-        return [_of_headline(summary, limit, end)]
+        return [_of_verdict_attack(summary, limit, end)]
     found = [attack for attack in attackers(summary.attacks) if limit.attack in (EVERY, attack.name)]
     if not found:
         return [_unknown(limit, "the run has no such attack")]
@@ -341,8 +328,8 @@ def _of_epsilon(summary: Summary, limit: Limit) -> Finding:
     )
 
 
-def _of_headline(summary: Summary, limit: Limit, end: End) -> Finding:
-    found = summary.verdict_attack
+def _of_verdict_attack(summary: Summary, limit: Limit, end: End) -> Finding:
+    found = summary.conclusion.figures
     if found is None:
         return _unknown(limit, "the run has no verdict")
     shown = found.rate
@@ -355,7 +342,7 @@ def _of_headline(summary: Summary, limit: Limit, end: End) -> Finding:
 
 
 def _of_attack(attack: AttackFigures, limit: Limit, end: End) -> Finding:
-    found = None if limit.described is None else limit.described.of(attack, limit.at_fpr or math.nan)
+    found = limit.described.of(attack, limit.at_fpr or math.nan)
     if found is None or found.at is not None:
         at = ""
         if limit.at_fpr is not None:
@@ -372,21 +359,19 @@ def _of_groups(summary: Summary, limit: Limit, end: End) -> list[Finding]:
         return [_unknown(limit, told)]
     findings = []
     for group in groups:
-        value, interval = (group.auc, group.auc_interval) if limit.figure == "auc" else (group.tpr, group.tpr_interval)
-        who = f"{group.column} {group.group}"
-        if value is None or interval is None:
+        who, found = f"{group.column} {group.group}", group_estimate(group, limit.figure)
+        if found is None:
             counts = f"{who} is too small: {group.members} members, {group.non_members} non-members"
             findings.append(_unknown(limit, counts))
         else:
-            plain = f"in {who}, the verdict attack"
-            findings.append(_compared(limit, end, Estimate(value, interval), who=who, plain=plain))
+            findings.append(_compared(limit, end, found, who=who, plain=f"in {who}, the verdict attack"))
     return findings
 
 
 def _compared(limit: Limit, end: End, found: Estimate, *, who: str, plain: str = "") -> Finding:
     interval = found.interval or Interval(found.value, found.value)
     judged = {"upper": interval.high, "estimate": found.value, "lower": interval.low}[end]
-    shown = percent if limit.described is None else limit.described.amount
+    shown = limit.described.amount
     reason = f"{who} {shown(found.value)}, interval {shown(interval.low)} to {shown(interval.high)}"
     return Finding(
         rule=limit.words,
@@ -397,13 +382,7 @@ def _compared(limit: Limit, end: End, found: Estimate, *, who: str, plain: str =
 
 
 def stored_policy(policy: Policy | None) -> dict[str, Any]:
-    """What ``run.json`` keeps of a policy; nothing if there is none.
-
-    Example:
-        >>> from glasshouse.report.policy import Limit
-        >>> stored_policy(Policy(limits=(Limit(figure="auc", most=0.6),)))["policy"]["limits"][0]["most"]
-        0.6
-    """
+    """What ``run.json`` keeps of a policy; nothing if there is none."""
     if policy is None:
         return {}
     plain = dataclasses.asdict(policy)
@@ -411,13 +390,7 @@ def stored_policy(policy: Policy | None) -> dict[str, Any]:
 
 
 def policy_of(folder: Path | str) -> Policy | None:
-    """The policy that a run was saved with; None if there was none.
-
-    Example:
-        >>> policy_of("no/such/run")
-        Traceback (most recent call last):
-        glasshouse.InputError: no/such/run/run.json: is missing, so this is not a complete run of Glasshouse. ...
-    """
+    """The policy that a run was saved with; None if there was none."""
     told = read_manifest(folder).get("policy")
     if told is None:
         return None
@@ -444,14 +417,9 @@ def junit_xml(verdict: Verdict, *, name: str) -> str:
         >>> 'failures="1"' in junit_xml(found, name="run")
         True
     """
-    counts = {status: sum(one.status == status for one in verdict.findings) for status in ("failed", "unknown")}
-    suite = ET.Element(
-        "testsuite",
-        name=_clean(name),
-        tests=str(len(verdict.findings)),
-        failures=str(counts["failed"]),
-        errors=str(counts["unknown"]),
-    )
+    statuses = [one.status for one in verdict.findings]
+    counts = {"tests": len(statuses), "failures": statuses.count("failed"), "errors": statuses.count("unknown")}
+    suite = ET.Element("testsuite", {"name": _clean(name)} | {kind: str(count) for kind, count in counts.items()})
     for finding in verdict.findings:
         case = ET.SubElement(suite, "testcase", classname="glasshouse.policy", name=_clean(finding.rule))
         if finding.status != "passed":

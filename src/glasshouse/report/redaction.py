@@ -8,7 +8,7 @@ import hmac
 import re
 import secrets
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -33,18 +33,12 @@ class Redactor:
 
     Without the key nobody can compute the hash of a known id, so a list of all possible ids does not help.
 
-    Args:
-        key: secret bytes.
-
     Example:
         >>> Redactor(b"secret").hash("patient 7")
         '1f9b1ee1e445d1fb'
     """
 
-    key: bytes
-
-    def __repr__(self) -> str:
-        return "Redactor(…)"  # a key has no place in a log
+    key: bytes = field(repr=False)  # it has no place in a log
 
     def hash(self, name: str) -> str:
         """The hash of one id."""
@@ -68,10 +62,6 @@ class Redactor:
 
         An id of digits alone is replaced only in quotes or with five digits or more: a text is full of small numbers,
         and Glasshouse writes ids in quotes.
-
-        Example:
-            >>> Redactor(b"k").text("record 'ann' and 2 others", frozenset({"ann", "2"}))
-            "record '9266175ac0e5692d' and 2 others"
         """
         for name in sorted((name for name in ids if not _WORD.fullmatch(name)), key=len, reverse=True):
             text = text.replace(name, self.hash(name))  # an id of several words
@@ -91,26 +81,13 @@ class Redactor:
 
 
 def key_beside(folder: Path | str) -> Path:
-    """Where the key of a run's folder is kept by default: beside the folder, so that the folder can be passed on.
-
-    Example:
-        >>> key_beside("runs/audit").name
-        'audit.key'
-    """
+    """Where the key of a run's folder is kept by default: beside the folder, so that the folder can be passed on."""
     path = resolved(folder)
     return path.with_name(f"{path.name}.key")
 
 
 def read_or_make_key(path: Path | str) -> Redactor:
-    """The key in a file; a new random one, readable by its owner alone, if there is no such file.
-
-    Example:
-        >>> import tempfile
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     made = read_or_make_key(Path(folder) / "audit.key")
-        ...     made == read_or_make_key(Path(folder) / "audit.key")
-        True
-    """
+    """The key in a file; a new random one, readable by its owner alone, if there is no such file."""
     path = Path(path)
     try:
         if path.exists():
@@ -141,12 +118,8 @@ def redacted_context(context: Context, redactor: Redactor, ids: frozenset[str]) 
 def redacted_summary(summary: Summary, redactor: Redactor, ids: Iterable[str]) -> Summary:
     """The same summary with every id replaced: in the records, in columns that repeat them, and in all texts.
 
-    A summary that is redacted already stays as it is.
-
-    Args:
-        summary: of a run.
-        redactor: with the key.
-        ids: of all audited records; a text may name one that is not among the first.
+    A summary that is redacted already stays as it is. ``ids`` are those of all audited records: a text may name one
+    that is not among the first.
     """
     if summary.context.redacted:
         return summary

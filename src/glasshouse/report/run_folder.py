@@ -6,8 +6,7 @@ import csv
 import hashlib
 import io
 import json
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -46,12 +45,7 @@ def list_page(page: Path) -> None:
 
 
 def run_faults(folder: Path | str) -> list[str]:
-    """What is damaged, changed, missing or foreign in a run's folder, a line each; pages count too.
-
-    Example:
-        >>> run_faults("no/such/run")
-        ['no/such/run/run.json: is missing, so this is not a complete run of Glasshouse. Copy ...']
-    """
+    """What is damaged, changed, missing or foreign in a run's folder, a line each; pages count too."""
     folder = found_run(folder)
     try:
         run = _read(folder / "run.json")
@@ -76,15 +70,7 @@ def _checksum(run: Mapping[str, Any]) -> str:
 
 
 def manifest(folder: Path, *, only: str = "*") -> dict[str, dict[str, Any]]:
-    r"""Size and digest of every file of a run, for ``run.json``: they show whether a folder is complete or damaged.
-
-    Example:
-        >>> import tempfile
-        >>> with tempfile.TemporaryDirectory() as place:
-        ...     _ = (Path(place) / "roc.csv").write_text("attack\n")
-        ...     manifest(Path(place))["roc.csv"]["bytes"]
-        7
-    """
+    """Size and digest of every file of a run, for ``run.json``: they show whether a folder is complete or damaged."""
     paths = sorted(path for path in folder.glob(only) if path.name != "run.json" and path.is_file())
     return {path.name: {"bytes": path.stat().st_size, "sha256": digest(path)} for path in paths}
 
@@ -110,33 +96,21 @@ def read_run(folder: Path | str) -> Summary:
             summary = summary_from(metrics, run)
             check_summary(summary)
         except KeyError as error:
-            raise InputError(f"{folder / 'metrics.json'}: is damaged: {error} is missing. {_AGAIN}") from error
+            faults = [f"{error} is missing."]
         except InputError as error:
-            raise InputError(
-                *[f"{folder / 'metrics.json'}: is damaged: {one} {_AGAIN}" for one in error.faults]
-            ) from None
-    return summary
+            faults = list(error.faults)
+        else:
+            return summary
+        raise InputError(*[f"{folder / 'metrics.json'}: is damaged: {fault} {_AGAIN}" for fault in faults])
 
 
 def read_manifest(folder: Path | str) -> Mapping[str, Any]:
-    """What ``run.json`` of a run says, as it is.
-
-    Example:
-        >>> read_manifest("no/such/run")
-        Traceback (most recent call last):
-        glasshouse.InputError: no/such/run/run.json: is missing, so this is not a complete run of Glasshouse. ...
-    """
+    """What ``run.json`` of a run says, as it is."""
     return _read(found_run(folder) / "run.json")
 
 
 def written_at(folder: Path | str) -> datetime | None:
-    """When a run was saved; None if it does not say so, as runs of earlier versions do not.
-
-    Example:
-        >>> written_at("no/such/run")
-        Traceback (most recent call last):
-        glasshouse.InputError: no/such/run/run.json: is missing, so this is not a complete run of Glasshouse. ...
-    """
+    """When a run was saved; None if it does not say so, as runs of earlier versions do not."""
     told = read_manifest(folder).get("written")
     with guarded(f"{found_run(folder) / 'run.json'}: written", what="a date", advice=_AGAIN):
         return moment(told)
@@ -201,15 +175,10 @@ class Run(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class SavedRun:
-    """A run that was read back.
-
-    Args:
-        figures: its summary.
-        scores: one row per record: ``id``, ``member`` if it is known, and a column ``…_score`` for each attack.
-    """
+    """A run that was read back."""
 
     figures: Summary
-    scores: Table
+    scores: Table  # one row per record: ``id``, ``member`` if it is known, and a column ``…_score`` for each attack
 
     def summary(self) -> Summary:
         """The figures."""
@@ -231,7 +200,7 @@ def read_run_with_records(folder: Path | str) -> SavedRun:
     summary = read_run(folder)  # every file that the run lists is there, and unchanged
     path = found_run(folder) / "records.csv"
     content = read_content(path, times=3, missing=f"is missing or cannot be read. {_AGAIN}")
-    with guarded(path, what="the records of a run", advice=_AGAIN), _placed(path):
+    with guarded(path, what="the records of a run", advice=_AGAIN):
         text = content.decode("utf-8")
         check_memory(2 * len(text) + _OF_CELL * text.count(","), place=str(path), what="its cells may take")
         rows = csv.reader(io.StringIO(text, newline=""))
@@ -243,22 +212,13 @@ def read_run_with_records(folder: Path | str) -> SavedRun:
         if len(cells) != summary.records or "id" not in names:
             raise ValueError(f"{len(cells)} records and no column id, or not the {summary.records} of metrics.json")
         columns = zip(*cells, strict=True)
-        return SavedRun(summary, Table({names[at]: _column(names[at], c) for at, c in zip(kept, columns, strict=True)}))
+        named = zip((names[at] for at in kept), columns, strict=True)
+        return SavedRun(summary, Table({name: _column(name, column, path) for name, column in named}))
 
 
-@contextmanager
-def _placed(path: Path) -> Iterator[None]:
-    """A fault of the ids under the name of the file."""
-    try:
-        yield
-    except InputError as error:
-        named = [fault if fault.startswith(str(path)) else f"{path}: {fault}" for fault in error.faults]
-        raise InputError(*named) from error
-
-
-def _column(name: str, cells: tuple[str, ...]) -> np.ndarray:
+def _column(name: str, cells: tuple[str, ...], path: Path) -> np.ndarray:
     if name == "id":
-        return as_ids([plain_cell(cell) for cell in cells], len(cells), place="id")
+        return as_ids([plain_cell(cell) for cell in cells], len(cells), place=f"{path}: id")
     if name == "member":
         return np.array([_TRUTH[cell] for cell in cells], dtype=np.bool_)
     scores = np.array([float(cell) for cell in cells], dtype=np.float64)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -16,7 +17,8 @@ from glasshouse.evaluation.groups import GroupLeak, group_leaks
 from glasshouse.evaluation.leakage import Power, audit_power
 from glasshouse.evaluation.quick_estimate import QuickEstimate
 from glasshouse.report.context import Context
-from glasshouse.report.decision.verdict import VerdictFigures, attackers, notes, verdict, verdict_figures
+from glasshouse.report.decision.conclusion import Conclusion, VerdictFigures, attackers, concluded, verdict_figures
+from glasshouse.report.decision.verdict import notes, verdict
 from glasshouse.report.figures import AttackFigures, attack_figures
 from glasshouse.report.pictures.neighbourhood import Neighbourhood, Surroundings
 
@@ -26,61 +28,37 @@ _DRAWN = 40
 
 @dataclass(frozen=True)
 class Summary:
-    """Everything that a report shows. It stays small for any number of records.
+    """Everything that a report shows. It stays small for any number of records."""
 
-    Args:
-        context: what was audited, and how.
-        verdict: in a few sentences.
-        verdict_attack: the figures behind it; None if the members are not known.
-        attacks: the figures of each.
-        strongest: the name of the attack that the headline is about; the first, if the members are not known.
-        fprs: the wanted false-positive rates.
-        members: how many members were audited; None if not known.
-        records: how many records.
-        privacy: what the attacks show about ε; None if the members are not known.
-        notes: what else a reader has to know.
-        top_records: the records most at risk by the strongest attack.
-        neighbourhoods: of the first of them, in their order; empty without a graph.
-        left_out: attacks that gave no outcome, by name, each with the reason.
-        random_members: whether members differ from non-members without the target; None if that could not be tested.
-        groups: the leak of the strongest attack per group of records; empty if the members are not known.
-        power: which leak this audit could have shown; None if the members are not known.
-        quick_estimate: an estimate of what eight shadow models would find; None if there were two or more.
-        mismatch: whether the target answers unlike its shadow models, so that what comes from these is withheld.
-        written: when the run was saved; None if it was not.
-    """
-
-    context: Context
-    verdict: str
+    context: Context  # what was audited, and how
+    verdict: str  # in a few sentences
     attacks: tuple[AttackFigures, ...]
-    strongest: str
-    fprs: tuple[float, ...]
-    members: int | None
-    records: int
-    privacy: PrivacyVerdict | None
-    notes: tuple[str, ...]
-    top_records: Table
-    verdict_attack: VerdictFigures | None = None
-    neighbourhoods: tuple[Neighbourhood, ...] = field(default=())
-    left_out: Mapping[str, str] = field(default_factory=dict)
-    random_members: RandomMembers | None = None
-    groups: tuple[GroupLeak, ...] = ()
-    power: Power | None = None
-    quick_estimate: QuickEstimate | None = None
-    mismatch: bool = False
-    written: datetime | None = None
+    strongest: str  # the attack that the verdict is about, by name; the first, if the members are not known
+    fprs: tuple[float, ...]  # the wanted false-positive rates
+    members: int | None  # how many members were audited; None if not known
+    records: int  # how many records
+    privacy: PrivacyVerdict | None  # what the attacks show about ε; None if the members are not known
+    notes: tuple[str, ...]  # what else a reader has to know
+    top_records: Table  # the records most at risk by the strongest attack
+    verdict_attack: VerdictFigures | None = None  # the figures behind the verdict; None if the members are not known
+    neighbourhoods: tuple[Neighbourhood, ...] = ()  # of the first of them, in their order; empty without a graph
+    left_out: Mapping[str, str] = field(default_factory=dict)  # attacks that gave no outcome, each with the reason
+    random_members: RandomMembers | None = None  # whether members differ without the target; None if not tested
+    groups: tuple[GroupLeak, ...] = ()  # by the strongest attack; empty if the members are not known
+    power: Power | None = None  # which leak this audit could have shown; None if the members are not known
+    quick_estimate: QuickEstimate | None = (
+        None  # of what eight shadow models would find; None if there were two or more
+    )
+    mismatch: bool = False  # the target answers unlike its shadow models, so that what comes from these is withheld
+    written: datetime | None = None  # when the run was saved; None if it was not
 
     def __repr__(self) -> str:
         return f"Summary({self.records} records, attacks: {', '.join(attack.name for attack in self.attacks)})"
 
-    @property
-    def shown(self) -> VerdictFigures | None:
-        """The headline, if it says something about the model.
-
-        It does not where the members are not known or were not drawn at random, or where the input has a fault.
-        """
-        found = self.verdict_attack
-        return None if found is None or found.leak is None or self.context.warnings else found
+    @functools.cached_property
+    def conclusion(self) -> Conclusion:
+        """Whether the run says anything, what, how strongly, and by which attack."""
+        return concluded(self.verdict_attack, self.context, mismatch=self.mismatch)
 
     @property
     def unreached(self) -> bool:
@@ -110,52 +88,29 @@ def summarise(
 ) -> Summary:
     """Gather the numbers of a report.
 
-    Args:
-        outcomes: of each attack, by name.
-        context: what was audited, and how.
-        records: one row per record, with a ``…_rank`` column for each attack, and ``member`` if it is known.
-        fprs: the wanted false-positive rates.
-        verdict_attack: the attack that the verdict is about; None if the members are not known.
-        privacy: what the attacks show about ε.
-        surroundings: of the records, if they are nodes of a graph.
-        warning: why the figures cannot be trusted; mostly empty.
-        left_out: attacks that gave no outcome, each with the reason.
-        random_members: whether members can be told from non-members without the target.
-        columns: what divides the records into groups, [N] each, by name.
-        quick_estimate: an estimate of what eight shadow models would find.
-
-    Example:
-        >>> from glasshouse.attacks import LossThreshold
-        >>> from glasshouse.evaluation import evaluate
-        >>> scores = np.array([3.0, 1.0, 2.0, 0.0])
-        >>> outcome = AttackOutcome(LossThreshold(), scores, (), evaluate(scores, [1, 1, 0, 0], fprs=[0.5]), 0.0)
-        >>> records = Table({"id": list("abcd"), "member": [True, True, False, False], "loss_rank": [1, 3, 2, 4]})
-        >>> context = Context(shadows=2, mode="online")
-        >>> summary = summarise({"loss": outcome}, context=context, records=records, fprs=[0.5])
-        >>> summary.verdict.split(",")[0]  # without a headline nothing is measured
-        'The attacker had 2 shadow models (online). The members of the target are not known'
+    ``records`` has one row per record, with a ``…_rank`` column for each attack, and ``member`` if it is known;
+    ``warning`` says why the figures cannot be trusted, and ``columns``, [N] each, divide the records into groups.
     """
     members = records["member"].astype(np.bool_) if "member" in records else None
     attacks = tuple(attack_figures(name, outcome, members) for name, outcome in outcomes.items())
-    random = random_members is None or not random_members.found
-    picked = {attack.name: attack.picked for attack in attacks}
-    found = (
-        None
-        if verdict_attack is None
-        else verdict_figures(verdict_attack, random=random, picked=picked[verdict_attack.attack])
-    )
+    found, first_figure = None, None
+    if verdict_attack is not None:
+        random = random_members is None or not random_members.found
+        found = verdict_figures(verdict_attack, random=random, picked=outcomes[verdict_attack.attack].picked)
+        first_figure = verdict_attack.test.first[1] if verdict_attack.test.first is not None else None
     strongest = attackers(attacks)[0].name if found is None else found.attack
     first = np.argsort(records[f"{strongest}_rank"], kind="stable")[:_TOP]
-    outcome = outcomes[strongest]
-    threshold = outcome.first_threshold
     groups: tuple[GroupLeak, ...] = ()
     if members is not None and columns:
-        called = None if threshold is None else outcome.flagged(threshold)
-        leak = found is None or found.leak is True
+        outcome = outcomes[strongest]
+        called = None if outcome.first_threshold is None else outcome.flagged(outcome.first_threshold)
+        leak = concluded(found, context, mismatch=bool(warning)).lists_records
         groups = group_leaks(outcome.scores, members, columns, called=called, leak=leak)
-    inside = None if members is None else int(members.sum())
-    first_figure = None if verdict_attack is None or verdict_attack.test.first is None else verdict_attack.test.first[1]
-    drawings = () if surroundings is None else tuple(surroundings.neighbourhood(int(at)) for at in first[:_DRAWN])
+    power, inside = None, None
+    if members is not None:
+        inside = int(members.sum())
+        tried = len(attackers(attacks))
+        power = audit_power(inside, records.height - inside, fprs, attacks=tried, first=first_figure)
     return Summary(
         context=context,
         verdict=verdict(found, context, privacy),
@@ -168,15 +123,11 @@ def summarise(
         notes=notes(attacks, fprs, context, warning),
         top_records=Table({name: column[first] for name, column in records.items()}),
         verdict_attack=found,
-        neighbourhoods=drawings,
+        neighbourhoods=tuple(surroundings.neighbourhood(int(at)) for at in first[:_DRAWN]) if surroundings else (),
         left_out=dict(left_out or {}),
         random_members=random_members,
         groups=groups,
-        power=(
-            None
-            if inside is None
-            else audit_power(inside, records.height - inside, fprs, attacks=len(attackers(attacks)), first=first_figure)
-        ),
+        power=power,
         quick_estimate=quick_estimate,
         mismatch=bool(warning),
     )

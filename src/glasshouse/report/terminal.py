@@ -27,34 +27,14 @@ _WIDTH = 120  # of a summary as text
 
 
 def print_summary(summary: Summary, console: Console, *, policy: Policy | None = None) -> None:
-    """Print the rating, the verdict, the attacks, the records most at risk and what was noticed.
-
-    Args:
-        summary: the numbers.
-        console: where to print.
-        policy: that gives the rating; Glasshouse's usual one by default.
-
-    Example:
-        >>> from glasshouse import Evidence, audit_evidence
-        >>> losses = {"target_loss": [0.1, 2.0], "shadow_loss": [[0.1, 1.0], [1.2, 0.2]]}
-        >>> evidence = Evidence(**losses, shadow_members=[[1, 0], [0, 1]])
-        >>> result = audit_evidence(evidence, attacks=["loss"], members=[1, 0])
-        >>> import sys
-        >>> print_summary(result.summary(), Console(file=sys.stdout, width=100))
-        Membership audit from saved evidence
-        • With 1 non-members no false-positive rate of 1 % or less is measurable.
-        ...
-    """
+    """Print the rating by a policy, the verdict, the attacks, the records most at risk and what was noticed."""
     context = summary.context
     console.print(f"[bold]{_safe(context.title)}[/bold]")
     for warning in context.warnings:
         console.print(f"[bold red]WARNING: {_safe(warning)}[/bold red]", highlight=False)
-    for note in summary.notes:
+    random = "" if summary.random_members is None else summary.random_members.sentence()
+    for note in filter(None, (*summary.notes, target_sentence(context), random)):
         console.print(f"• {_safe(note)}", highlight=False)
-    if sentence := target_sentence(context):
-        console.print(f"• {sentence}", highlight=False)
-    if summary.random_members is not None:
-        console.print(f"• {_safe(summary.random_members.sentence())}", highlight=False)
     console.print()
     console.print(_attacks(summary))
     for name, reason in summary.left_out.items():  # below the table: a sentence in a cell would push out the others
@@ -67,35 +47,21 @@ def print_summary(summary: Summary, console: Console, *, policy: Policy | None =
     for finding in rating.findings if rating.own else ():
         console.print(f"  {_safe(finding.line)}", highlight=False)
     console.print(_safe(summary.verdict), highlight=False)
-    if summary.privacy is not None:
-        console.print(_safe(summary.privacy.sentence()), highlight=False)
-        if summary.privacy.gaussian_sentence():
-            console.print(_safe(summary.privacy.gaussian_sentence()), highlight=False)
-    best = summary.attack(summary.strongest)
-    leak = summary.verdict_attack is None or summary.verdict_attack.leak is True
+    privacy, best = summary.privacy, summary.attack(summary.strongest)
     answers = [
+        *([privacy.sentence(), privacy.gaussian_sentence()] if privacy is not None else []),
         whole_sentence(best),
         precision_sentence(best),
-        list_sentence(best, leak=leak),
+        list_sentence(best, leak=summary.conclusion.lists_records),
         groups_sentence(summary.groups),
+        *(power_sentences(summary.power)[:1] if summary.power is not None else []),
     ]
-    answers += power_sentences(summary.power)[:1] if summary.power is not None else []
     for answer in filter(None, answers):
         console.print(_safe(answer), highlight=False)
 
 
 def summary_text(summary: Summary) -> str:
-    """What `print_summary` prints, as plain text for any file or notebook.
-
-    Example:
-        >>> from glasshouse import Evidence, audit_evidence
-        >>> losses = {"target_loss": [0.1, 2.0], "shadow_loss": [[0.1, 1.0], [1.2, 0.2]]}
-        >>> evidence = Evidence(**losses, shadow_members=[[1, 0], [0, 1]])
-        >>> print(summary_text(audit_evidence(evidence, attacks=["loss"], members=[1, 0]).summary()))
-        Membership audit from saved evidence
-        • With 1 non-members no false-positive rate of 1 % or less is measurable.
-        ...
-    """
+    """What `print_summary` prints, as plain text for any file or notebook."""
     file = io.StringIO()
     print_summary(summary, Console(file=file, width=_WIDTH, color_system=None, legacy_windows=False))
     return "\n".join(line.rstrip() for line in file.getvalue().splitlines())
@@ -140,15 +106,7 @@ _SPECIAL = {
 
 
 def latex_table(summary: Summary) -> str:
-    r"""One row per attack: AUC and TPR at each FPR, in percent, with intervals.
-
-    Example:
-        >>> from glasshouse import Evidence, audit_evidence
-        >>> evidence = Evidence(target_loss=[0.1, 2.0], shadow_loss=[[0.5, 1.0]], shadow_members=[[1, 0]])
-        >>> result = audit_evidence(evidence, members=[1, 0], attacks=["loss"])
-        >>> print(latex_table(result.summary()).splitlines()[4])
-        loss & 1.000 {\scriptsize [0.025, 1.000]} \\
-    """
+    """One row per attack: AUC and TPR at each FPR, in percent, with intervals."""
     columns = columns_at("latex", summary.attacks, summary.fprs)
     heads = ["attack", *(f"{one.title} (%)" if one.figure.unit else one.title for one in columns)]
     lines = [

@@ -33,21 +33,13 @@ class Answer:
 
 @dataclass(frozen=True, kw_only=True)
 class Appendix:
-    """An evidence file.
+    """An evidence file."""
 
-    Args:
-        summary: of the run.
-        written: when the run was saved; None if it does not say so.
-        checksum: SHA-256 of its figures, ``metrics.json``.
-        answers: by source, in the order of its clauses.
-        findings: what a policy says about the run; empty without one.
-    """
-
-    summary: Summary
-    written: datetime | None
-    checksum: str
-    answers: tuple[tuple[Source, tuple[Answer, ...]], ...]
-    findings: tuple[Finding, ...] = ()
+    summary: Summary  # of the run
+    written: datetime | None  # when the run was saved; None if it does not say so
+    checksum: str  # SHA-256 of its figures, ``metrics.json``
+    answers: tuple[tuple[Source, tuple[Answer, ...]], ...]  # by source, in the order of its clauses
+    findings: tuple[Finding, ...] = ()  # what a policy says about the run; empty without one
 
     @property
     def title(self) -> str:
@@ -62,8 +54,7 @@ class Appendix:
     @property
     def supply(self) -> list[str]:
         """Everything that a reader must still supply, once each."""
-        open_ones = [text for _, answers in self.answers for one in answers for text in one.clause.supply]
-        return list(dict.fromkeys(open_ones))
+        return list(dict.fromkeys(text for _, answers in self.answers for one in answers for text in one.clause.supply))
 
 
 def evidence_file(
@@ -114,25 +105,17 @@ def literal(text: object) -> str:
     """Text so that a reader of Markdown sees exactly it, on one line: white space is one space each.
 
     Example:
-        >>> literal("a | <b> and 1 % of [x]")
-        'a &#124; &#60;b&#62; and 1 % of &#91;x&#93;'
-        >>> literal("1. first")
-        '1&#46; first'
+        >>> literal("1. a | <b>")
+        '1&#46; a &#124; &#60;b&#62;'
     """
     shown = "".join(" " if unicodedata.category(one) in ("Cc", "Cs", "Zl", "Zp") else one for one in str(text))
     line = " ".join(shown.split())
-    coded = _LINKS.sub(_reference, _ALWAYS.sub(_reference, line))
-    if start := _AT_THE_START.match(coded):
-        coded = coded[: start.end() - 1] + _coded(start[0][-1]) + coded[start.end() :]
-    return coded
+    return _AT_THE_START.sub(_coded, _LINKS.sub(_coded, _ALWAYS.sub(_coded, line)))
 
 
-def _reference(found: re.Match[str]) -> str:
-    return _coded(found[0])
-
-
-def _coded(character: str) -> str:
-    return f"&#{ord(character)};"
+def _coded(found: re.Match[str]) -> str:
+    """What was found, its last character as a reference."""
+    return f"{found[0][:-1]}&#{ord(found[0][-1])};"
 
 
 def render_appendix_markdown(appendix: Appendix) -> str:

@@ -18,18 +18,9 @@ from glasshouse.report.summary import Summary
 
 @dataclass(frozen=True, kw_only=True)
 class Statement:
-    """One sentence of a run, and where it comes from.
+    """One sentence of a run, and where it comes from."""
 
-    Args:
-        kind: ``"measured"`` by the audit, ``"declared"`` by whoever ran it, or ``"assumed"`` by the method.
-        text: the sentence.
-
-    Example:
-        >>> Statement(kind="declared", text="The trainer is a forest.").kind
-        'declared'
-    """
-
-    kind: Literal["measured", "declared", "assumed"]
+    kind: Literal["measured", "declared", "assumed"]  # by the audit, by whoever ran it, or by the method
     text: str
 
 
@@ -152,23 +143,12 @@ _STRENGTH = (attacks_tried, likelihood_ratio, outcome, by_groups, smallest_leak,
 
 @dataclass(frozen=True, kw_only=True)
 class Clause:
-    """One thing that a source asks for.
+    """One thing that a source asks for."""
 
-    Args:
-        place: where in the source.
-        asks: what it asks, in our own words.
-        says: functions that give what a run has to say to it.
-        supply: what a run cannot say, and a reader must add.
-
-    Example:
-        >>> SOURCES[1].clauses[-1].place
-        '11.3.3 (level 3)'
-    """
-
-    place: str
-    asks: str
-    says: tuple[Says, ...] = ()
-    supply: tuple[str, ...] = ()
+    place: str  # where in the source
+    asks: str  # what it asks, in our own words
+    says: tuple[Says, ...] = ()  # functions that give what a run has to say to it
+    supply: tuple[str, ...] = ()  # what a run cannot say, and a reader must add
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -13,43 +13,22 @@ _USUAL, _MOST = 1000, 1_000_000
 
 @dataclass(frozen=True, kw_only=True)
 class Exposure:
-    """The strongest attack's figure as counts, out of ``per`` members and ``per`` non-members.
+    """The strongest attack's figure as counts, out of ``per`` members and ``per`` non-members."""
 
-    Args:
-        unit: what is counted, such as ``"records"``.
-        per: 1 000, or more where fewer than one of 1 000 non-members may be flagged.
-        found: members that are identified.
-        low: lower end of the interval of ``found``.
-        high: upper end of it.
-        wrong: non-members that are flagged with them.
-        chance: members that guessing identifies with as many wrong flags.
-        members: how many members the figure was measured on.
-        others: how many non-members.
-        confidence: of the interval.
-        reached: False if no threshold flags so few non-members as wanted, because scores are tied.
-    """
-
-    unit: str
-    per: int
-    found: float
-    low: float
-    high: float
-    wrong: float
-    chance: float
-    members: int
-    others: int
-    confidence: float
-    reached: bool = True
+    unit: str  # what is counted, in the plural
+    per: int  # 1 000, or more where fewer than one of 1 000 non-members may be flagged
+    found: float  # members that are identified
+    low: float  # lower end of its interval
+    high: float  # upper end of it
+    wrong: float  # non-members that are flagged with them
+    chance: float  # members that guessing identifies with as many wrong flags
+    members: int  # how many members the figure was measured on
+    others: int  # how many non-members
+    confidence: float  # of the interval
+    reached: bool = True  # False if no threshold flags so few non-members as wanted, because scores are tied
 
     def sentence(self) -> str:
-        """The counts in words, with the interval.
-
-        Example:
-            >>> rates = {"found": 42.2, "low": 31.0, "high": 55.9, "wrong": 10.0, "chance": 10.9}
-            >>> told = Exposure(unit="records", per=1000, **rates, members=900, others=900, confidence=0.95)
-            >>> told.sentence().split(",")[0].replace(chr(160), " ")
-            'Of 1 000 records in the training data'
-        """
+        """The counts in words, with the interval."""
         return (
             f"Of {whole(self.per)} {self.unit} in the training data, an attacker could identify about "
             f"{counted(self.found)} (between {counted(self.low)} and {counted(self.high)}), while wrongly flagging "
@@ -69,16 +48,8 @@ class Exposure:
 
 
 def exposure_of(summary: Summary) -> Exposure | None:
-    """The counts of a run; None where no rate was measured, or where it says nothing about the model.
-
-    Example:
-        >>> from glasshouse import Evidence, audit_evidence
-        >>> losses = {"target_loss": [0.1, 2.0], "shadow_loss": [[0.1, 1.0], [1.2, 0.2]]}
-        >>> evidence = Evidence(**losses, shadow_members=[[1, 0], [0, 1]])
-        >>> exposure_of(audit_evidence(evidence, attacks=["loss"], members=[1, 0]).summary()) is None
-        True
-    """
-    shown = summary.shown
+    """The counts of a run; None where no rate was measured, or where it says nothing about the model."""
+    shown = summary.conclusion.measured
     if shown is None or shown.rate is None:
         return None
     counts = {"members": shown.members, "others": shown.non_members}
@@ -86,15 +57,7 @@ def exposure_of(summary: Summary) -> Exposure | None:
 
 
 def exposure_at(figure: RateFigure, *, unit: str, members: int, others: int, confidence: float) -> Exposure:
-    """One rate as counts.
-
-    Args:
-        figure: the rate; the first that can be reached, where the wanted one cannot.
-        unit: what is counted, in the plural.
-        members: how many members it was measured on.
-        others: how many non-members.
-        confidence: of its interval.
-    """
+    """One rate as counts; the first that can be reached, where the wanted one cannot."""
     wrong = figure.wanted if figure.reached else figure.fpr
     per = _USUAL
     while per * wrong < 1 and per < _MOST:
@@ -116,7 +79,7 @@ def exposure_at(figure: RateFigure, *, unit: str, members: int, others: int, con
 
 def pairs_sentence(summary: Summary) -> str:
     """The area under the curve in words: how often the attacker is right about a pair; empty where it says nothing."""
-    shown = summary.shown
+    shown = summary.conclusion.measured
     if shown is None:
         return ""
     low, high = shown.auc_interval

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from datetime import UTC
 
 from glasshouse.evaluation.groups import GroupLeak
+from glasshouse.report.decision.conclusion import attackers
 from glasshouse.report.decision.exposure import Exposure, exposure_of, pairs_sentence, unit_of
 from glasshouse.report.decision.next_steps import Step, model_words, next_steps
 from glasshouse.report.decision.rating import Rating, rating_of
-from glasshouse.report.decision.verdict import attackers
 from glasshouse.report.format import whole
 from glasshouse.report.policy import Policy
 from glasshouse.report.summary import Summary
@@ -27,33 +27,20 @@ _CONFIDENCE = "An attacker who sees the model's confidence (it would identify at
 
 @dataclass(frozen=True, kw_only=True)
 class Tried:
-    """What was tried, in plain sentences.
+    """What was tried, in plain sentences."""
 
-    Args:
-        attacker: what the attacker knew and could do.
-        attacks: names of the attacks.
-        left_out: attacks that did not run, each with its reason.
-        not_tried: kinds of attack that this audit does not cover.
-    """
-
-    attacker: str
-    attacks: tuple[str, ...]
-    left_out: tuple[str, ...]
-    not_tried: tuple[str, ...]
+    attacker: str  # what the attacker knew and could do
+    attacks: tuple[str, ...]  # their names
+    left_out: tuple[str, ...]  # attacks that did not run, each with its reason
+    not_tried: tuple[str, ...]  # kinds of attack that this audit does not cover
 
 
 def tried_of(summary: Summary) -> Tried:
-    """What a run tried.
-
-    Example:
-        >>> from glasshouse import Evidence, audit_evidence
-        >>> losses = {"target_loss": [0.1, 2.0], "shadow_loss": [[0.1, 1.0], [1.2, 0.2]]}
-        >>> evidence = Evidence(**losses, shadow_members=[[1, 0], [0, 1]])
-        >>> tried_of(audit_evidence(evidence, attacks=["loss"], members=[1, 0]).summary()).attacks
-        ('loss',)
-    """
+    """What a run tried."""
     context, unit = summary.context, unit_of(summary)
-    answers = _answers(summary)
+    regression, labels_only = context.test_rmse is not None, context.settings.get("answers") == "labels alone"
+    answers = "the predicted number" if regression else "the confidence of every answer"
+    answers = "only the predicted class" if labels_only else answers
     models = f"{context.shadows} similar models (shadow models)" if context.shadows else "no models to compare it with"
     trained = "trained" if context.shadows else "had"
     told = (
@@ -62,27 +49,12 @@ def tried_of(summary: Summary) -> Tried:
     )
     if context.shadows and context.mode == "online":
         told += f", including on the {unit} in question"
-    told += "."
-    left_out = tuple(f"{name}: {reason.rstrip('.')}." for name, reason in summary.left_out.items())
-    missing = _LABELS if answers != _DECISION else _CONFIDENCE
-    regression = context.test_rmse is not None
     return Tried(
-        attacker=told,
+        attacker=f"{told}.",
         attacks=tuple(attack.title for attack in attackers(summary.attacks)),
-        left_out=left_out,
-        not_tried=_NOT_TRIED if regression else (missing, *_NOT_TRIED),
+        left_out=tuple(f"{name}: {reason.rstrip('.')}." for name, reason in summary.left_out.items()),
+        not_tried=_NOT_TRIED if regression else (_CONFIDENCE if labels_only else _LABELS, *_NOT_TRIED),
     )
-
-
-_DECISION = "only the predicted class"
-
-
-def _answers(summary: Summary) -> str:
-    if summary.context.settings.get("answers") == "labels alone":
-        return _DECISION
-    if summary.context.test_rmse is not None:
-        return "the predicted number"
-    return "the confidence of every answer"
 
 
 _SHOWN = 12
@@ -90,51 +62,25 @@ _SHOWN = 12
 
 @dataclass(frozen=True, kw_only=True)
 class FirstPage:
-    """Everything on the first page.
+    """Everything on the first page."""
 
-    Args:
-        rating: in a word, with its rule.
-        named: what the page says about whom it names.
-        exposure: what an attacker can do, in counts; None where that is not known.
-        pairs: the same about pairs; empty where it is not known.
-        groups: the groups to show, the largest of each column and all that differ.
-        groups_text: which of them differ.
-        tried: what was tried and what not.
-        steps: what to do next.
-        facts: date, model, data and so on, each with its name.
-        unit: what is audited, in the plural.
-    """
-
-    rating: Rating
-    named: str
-    exposure: Exposure | None
-    pairs: str
-    groups: tuple[GroupLeak, ...]
-    groups_text: str
-    tried: Tried
-    steps: tuple[Step, ...]
-    facts: tuple[tuple[str, str], ...]
-    unit: str
+    rating: Rating  # in a word, with its rule
+    named: str  # what the page says about whom it names
+    exposure: Exposure | None  # what an attacker can do, in counts; None where that is not known
+    pairs: str  # the same about pairs; empty where it is not known
+    groups: tuple[GroupLeak, ...]  # the groups to show: all that differ, and the largest others
+    groups_text: str  # which of them differ
+    tried: Tried  # what was tried and what not
+    steps: tuple[Step, ...]  # what to do next
+    facts: tuple[tuple[str, str], ...]  # date, model, data and so on, each with its name
+    unit: str  # what is audited, in the plural
 
 
 def first_page(summary: Summary, policy: Policy | None = None) -> FirstPage:
-    """Gather the first page.
-
-    Args:
-        summary: of the run.
-        policy: of the user; the usual one by default.
-
-    Example:
-        >>> from glasshouse import Evidence, audit_evidence
-        >>> losses = {"target_loss": [0.1, 2.0], "shadow_loss": [[0.1, 1.0], [1.2, 0.2]]}
-        >>> evidence = Evidence(**losses, shadow_members=[[1, 0], [0, 1]])
-        >>> page = first_page(audit_evidence(evidence, attacks=["loss"], members=[1, 0]).summary())
-        >>> page.unit, page.named.split(".")[0]
-        ('records', 'Confidential')
-    """
+    """Gather the first page; the policy is that of the user, the usual one by default."""
     rating = rating_of(summary, policy)
-    trusted = bool(pairs := pairs_sentence(summary))
-    groups = _shown(summary.groups) if trusted else ()
+    pairs = pairs_sentence(summary)
+    groups = _shown(summary.groups) if pairs else ()
     return FirstPage(
         rating=rating,
         named=_named(summary),
@@ -182,8 +128,7 @@ def _groups_text(groups: Sequence[GroupLeak], *, leak: bool) -> str:
         told.append(f"None of the {compared} compared groups differs significantly from the others.")
     if not told and compared:
         told.append("Since no leak is shown, no group is reported as different.")
-    small = sum(not one.judged for one in groups)
-    if small:
+    if small := len(groups) - compared:
         told.append(f"{whole(small)} {'group was' if small == 1 else 'groups were'} too small to compare.")
     return " ".join(told)
 
@@ -191,19 +136,17 @@ def _groups_text(groups: Sequence[GroupLeak], *, leak: bool) -> str:
 def _facts(summary: Summary) -> list[tuple[str, str]]:
     context = summary.context
     members = "" if summary.members is None else f", {whole(summary.members)} of them training data"
-    versions = context.versions.get("glasshouse", "")
+    version = context.versions.get("glasshouse", "")
+    about = f"{context.about} " if context.about else ""
     return [
         ("Date", f"{summary.written.astimezone(UTC):%d %B %Y, %H:%M} UTC" if summary.written is not None else ""),
         ("Author", context.author or "not named (--author)"),
         ("Model", model_words(str(context.settings.get("trainer", "")))),
         ("Quality", _accuracy(summary)),
-        (
-            "Data",
-            " ".join(filter(None, [context.about, f"{whole(summary.records)} {unit_of(summary)} audited{members}."])),
-        ),
+        ("Data", f"{about}{whole(summary.records)} {unit_of(summary)} audited{members}."),
         ("Data fingerprint", context.fingerprint or ""),
         ("Seed", "" if context.seed is None else str(context.seed)),
-        ("Made with", f"Glasshouse {versions}" if versions else ""),
+        ("Made with", f"Glasshouse {version}" if version else ""),
     ]
 
 

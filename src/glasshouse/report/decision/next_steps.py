@@ -7,12 +7,12 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from glasshouse.report.decision.conclusion import Reason
 from glasshouse.report.decision.exposure import unit_of
 from glasshouse.report.decision.rating import Rating
 from glasshouse.report.policy import USUAL_RATIO, Policy
 from glasshouse.report.summary import Summary
 
-_LEAVES = "{kind: sklearn, estimator: %s, parameters: {min_samples_leaf: 10}}"
 _MORE_SHADOWS = 8
 _FIRST = 10.0  # ε; a larger one bounds nothing that a reader could use
 
@@ -35,23 +35,9 @@ class Step:
 
 
 def next_steps(summary: Summary, rating: Rating, policy: Policy | None = None) -> tuple[Step, ...]:
-    """What fits a finding.
-
-    Args:
-        summary: of the run.
-        rating: of it.
-        policy: of the user, for the ε that meets its limit.
-
-    Example:
-        >>> from glasshouse import Evidence, audit_evidence
-        >>> from glasshouse.report.decision.rating import rating_of
-        >>> losses = {"target_loss": [0.1, 2.0], "shadow_loss": [[0.1, 1.0], [1.2, 0.2]]}
-        >>> evidence = Evidence(**losses, shadow_members=[[1, 0], [0, 1]])
-        >>> summary = audit_evidence(evidence, attacks=["loss"]).summary()
-        >>> next_steps(summary, rating_of(summary))[0].title
-        'Say which records trained the model'
-    """
-    leak = summary.shown is not None and summary.shown.leak
+    """What fits a finding; the policy is that of the user, for the ε that meets its limit."""
+    shown = summary.conclusion.measured
+    leak = shown is not None and shown.leak
     steps = [*_to_know_more(summary)] if not leak or rating.level == "unknown" else []
     if leak:
         steps += [*_to_leak_less(summary, policy)]
@@ -75,28 +61,29 @@ def next_steps(summary: Summary, rating: Rating, policy: Policy | None = None) -
 
 
 def _to_know_more(summary: Summary) -> Iterator[Step]:
-    context, unit = summary.context, unit_of(summary)
-    if context.warnings:
-        yield Step(title="Fix what the warning describes, and audit again", why="Until then no figure means anything.")
-    if summary.verdict_attack is None:
-        yield Step(
+    context, unit, reasons = summary.context, unit_of(summary), summary.conclusion.reasons
+    mended: dict[Reason, Step] = {
+        "warning": Step(
+            title="Fix what the warning describes, and audit again", why="Until then no figure means anything."
+        ),
+        "members unknown": Step(
             title=f"Say which {unit} trained the model",
             why="Without them nothing can be measured.",
             codes=(Code(where="python", text="result = audit_evidence(evidence, members=members)"),),
-        )
-    elif summary.verdict_attack.leak is None:
-        yield Step(
+        ),
+        "members not random": Step(
             title="Draw the training data at random",
             why="Then members and non-members differ only in the training, and an audit shows what the model reveals. "
             "Without members in the audit file, a random half trains the model.",
             codes=(Code(where="audit file", text="target: {kind: train, fraction: 0.5}"),),
-        )
-    elif summary.mismatch:
-        yield Step(
+        ),
+        "mismatch": Step(
             title="Train the shadow models as the model was trained",
             why="The same architecture, optimizer, number of epochs and share of the data.",
-        )
-    if context.shadows < _MORE_SHADOWS and not context.warnings:
+        ),
+    }
+    yield from (mended[reason] for reason in reasons if reason in mended)
+    if context.shadows < _MORE_SHADOWS and "warning" not in reasons:
         yield Step(
             title="Use more shadow models",
             why="More of them make the attacks stronger; with few, a leak may stay undetected.",
@@ -114,8 +101,7 @@ def _to_leak_less(summary: Summary, policy: Policy | None) -> Iterator[Step]:
     trainer = str(summary.context.settings.get("trainer", ""))
     if not graph:
         yield _private(summary, policy, trainer)
-    gentler = _gentler(trainer, graph=graph)
-    if gentler:
+    if gentler := _gentler(trainer, graph=graph):
         yield Step(
             title="Fit the training data less closely",
             why="Fewer epochs, early stopping or a simpler model: a model cannot reveal what it did not memorise. This "
@@ -126,21 +112,16 @@ def _to_leak_less(summary: Summary, policy: Policy | None) -> Iterator[Step]:
     if not graph and summary.context.test_rmse is None and summary.context.settings.get("answers") != "labels alone":
         yield Step(
             title="Return only the predicted class",
-            why="Without confidences most attacks lose much of their strength, but not all of it. Measure what remains."
-            "",
-            codes=(
-                Code(where="audit file", text="answers: labels"),
-                Code(where="python", text="audit(population, trainer=trainer, attacker=Attacker(query=LabelOnly()))"),
-            ),
+            why="Without confidences most attacks lose much of their strength, but not all of it. Measure what "
+            "remains.",
+            codes=_codes("answers: labels", "audit(population, trainer=trainer, attacker=Attacker(query=LabelOnly()))"),
         )
     yield _review(summary)
 
 
 def _private(summary: Summary, policy: Policy | None, trainer: str) -> Step:
     epsilon = _epsilon(summary, policy)
-    already = "PrivateTrainer" in trainer
-    how = "with more noise" if already else "by noise in the training (DP-SGD)"
-    title = f"Train with differential privacy {how}, epsilon {epsilon:g}"
+    how = "with more noise" if "PrivateTrainer" in trainer else "by noise in the training (DP-SGD)"
     why = (
         f"This bounds every attack, including those nobody has tried yet: at this epsilon no attack's true-positive "
         f"rate can exceed {math.exp(epsilon):.1f} times its false-positive rate. The model becomes less useful."
@@ -150,14 +131,11 @@ def _private(summary: Summary, policy: Policy | None, trainer: str) -> Step:
             " It trains a network; tree models cannot be trained this way. For a table, add standardise: true to data."
         )
     return Step(
-        title=title,
+        title=f"Train with differential privacy {how}, epsilon {epsilon:g}",
         why=why,
-        codes=(
-            Code(where="audit file", text=f"trainer: {{kind: mlp, epsilon: {epsilon:g}, delta: 1.0e-5, epochs: 20}}"),
-            Code(
-                where="python",
-                text=f"trainer = PrivateTrainer(module=MyNet, epsilon={epsilon:g}, delta=1e-5, epochs=20)",
-            ),
+        codes=_codes(
+            f"trainer: {{kind: mlp, epsilon: {epsilon:g}, delta: 1.0e-5, epochs: 20}}",
+            f"trainer = PrivateTrainer(module=MyNet, epsilon={epsilon:g}, delta=1e-5, epochs=20)",
         ),
     )
 
@@ -171,8 +149,8 @@ def _epsilon(summary: Summary, policy: Policy | None) -> float:
     ]
     ratio = min(ratios, default=USUAL_RATIO)
     privacy = summary.privacy
-    below = privacy.claim.epsilon if privacy is not None and privacy.claim is not None else _FIRST
-    bounded = min(math.log(ratio), below, _FIRST)
+    claimed = privacy.claim.epsilon if privacy is not None and privacy.claim is not None else _FIRST
+    bounded = min(math.log(ratio), claimed, _FIRST)
     return max(0.1, math.floor(10 * bounded) / 10)
 
 
@@ -181,38 +159,36 @@ def _gentler(trainer: str, *, graph: bool) -> tuple[Code, ...]:
     told = re.search(r"\bepochs=(\d+)", trainer)
     epochs = max(1, int(told[1]) // 2) if told else 10
     if graph:
-        return (
-            Code(where="audit file", text=f"graph: {{network: {{epochs: {epochs}}}}}"),
-            Code(where="python", text=f"trainer = GNNTrainer(model=MyGNN, epochs={epochs})"),
+        return _codes(
+            f"graph: {{network: {{epochs: {epochs}}}}}", f"trainer = GNNTrainer(model=MyGNN, epochs={epochs})"
         )
     if trainer.startswith("TorchTrainer"):
-        return (
-            Code(where="audit file", text=f"trainer: {{kind: mlp, epochs: {epochs}}}"),
-            Code(
-                where="python",
-                text="trainer = TorchTrainer(module=MyNet, early_stopping=EarlyStopping(patience=5))",
-            ),
+        return _codes(
+            f"trainer: {{kind: mlp, epochs: {epochs}}}",
+            "trainer = TorchTrainer(module=MyNet, early_stopping=EarlyStopping(patience=5))",
         )
-    forest = re.search(r"\b(RandomForest|ExtraTrees|DecisionTree|GradientBoosting)(Classifier|Regressor)\b", trainer)
-    if forest:
-        name = f"{forest[1]}{forest[2]}"
-        return (
-            Code(where="audit file", text=f"trainer: {_LEAVES % name}"),
-            Code(where="python", text=f"trainer = SklearnTrainer(estimator={name}(min_samples_leaf=10))"),
+    forest = r"\b(?:RandomForest|ExtraTrees|DecisionTree|GradientBoosting)(?:Classifier|Regressor)\b"
+    if found := re.search(forest, trainer):
+        return _codes(
+            f"trainer: {{kind: sklearn, estimator: {found[0]}, parameters: {{min_samples_leaf: 10}}}}",
+            f"trainer = SklearnTrainer(estimator={found[0]}(min_samples_leaf=10))",
         )
     return ()
 
 
+def _codes(audit_file: str, python: str) -> tuple[Code, ...]:
+    return Code(where="audit file", text=audit_file), Code(where="python", text=python)
+
+
 def _review(summary: Summary) -> Step:
     column = f"{summary.strongest}_decision"
-    called = column in summary.top_records
-    test = f'row["{column}"] == "True"' if called else f'int(row["{summary.strongest}_rank"]) <= 100'
+    decided, ranked = f'row["{column}"] == "True"', f'int(row["{summary.strongest}_rank"]) <= 100'
     lines = (
         "import csv",
         "",
         'with open("RUN/records.csv", encoding="utf-8") as file:',
         '    members = [row for row in csv.DictReader(file) if row["member"] == "True"]',
-        f'identified = [row["id"] for row in members if {test}]',
+        f'identified = [row["id"] for row in members if {decided if column in summary.top_records else ranked}]',
     )
     return Step(
         title=f"Look at the identified {unit_of(summary)}",
@@ -223,7 +199,6 @@ def _review(summary: Summary) -> Step:
 
 
 _LONGEST = 160
-_ESTIMATOR = re.compile(r"estimator=(\w+)")
 
 
 def model_words(trainer: str) -> str:
@@ -243,7 +218,7 @@ def model_words(trainer: str) -> str:
     if trainer.startswith("PrivateTrainer"):
         epsilon = re.search(r"epsilon=([\d.e+-]+)", trainer)
         return f"a network trained with differential privacy (epsilon {epsilon[1] if epsilon else 'not known'})"
-    if found := _ESTIMATOR.search(trainer):
+    if found := re.search(r"estimator=(\w+)", trainer):
         return found[1]
     if trainer.startswith("TorchTrainer"):
         return "a network trained with PyTorch"

@@ -5,21 +5,21 @@ How many flags are wrong, which groups leak more, and which leak an audit of thi
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
 from glasshouse.core.table import Table
-from glasshouse.evaluation import Interval, PrivacyVerdict, VerdictAttack
+from glasshouse.evaluation import PrivacyVerdict
 from glasshouse.evaluation.groups import GroupLeak
 from glasshouse.evaluation.leakage import Power, Way
 from glasshouse.evaluation.metrics import DEFAULT_FPRS, ENOUGH_WRONG
 from glasshouse.evaluation.precision import DISCOVERY_LEVEL
 from glasshouse.evaluation.roc import allowed_wrong
 from glasshouse.report.context import Context
-from glasshouse.report.figures import AttackFigures, RateFigure, rate_figure
+from glasshouse.report.decision.conclusion import VerdictFigures
+from glasshouse.report.figures import AttackFigures, RateFigure
 from glasshouse.report.format import percent, rate, whole
 
 _SHOWN: dict[bool | None, str] = {
@@ -41,103 +41,14 @@ _WAYS: dict[Way, str] = {
 }
 
 
-@dataclass(frozen=True, kw_only=True)
-class VerdictFigures:
-    """The attack that the verdict is about, measured on records that the choice of it did not look at.
-
-    Args:
-        attack: its name.
-        way: how it was chosen.
-        tried: among how many.
-        auc: its AUC.
-        auc_interval: of it.
-        rate: its TPR at the rate to report first; None if no wanted rate can be measured.
-        members: how many members these figures are from.
-        non_members: how many others.
-        confidence: of the intervals.
-        p_value: of "no attack shows any leak".
-        permutations: behind the p-value.
-        leak: whether a leak is shown; None if members were not drawn at random, so that this cannot be told.
-        picked: the attack that `best` picked, if that is the attack; else empty.
-        shown_by: the attack whose figure has the p-value; it may be another one that shows the leak too.
-        shown_figure: that figure: ``"auc"`` or ``"tpr@0.01"``.
-    """
-
-    attack: str
-    way: Way
-    tried: int
-    auc: float
-    auc_interval: Interval
-    rate: RateFigure | None
-    members: int
-    non_members: int
-    confidence: float
-    p_value: float
-    permutations: int
-    leak: bool | None
-    picked: str = ""
-    shown_by: str = ""
-    shown_figure: str = ""
-
-    @property
-    def title(self) -> str:
-        """The attack's name, and what it picked."""
-        return f"{self.attack} (here {self.picked})" if self.picked else self.attack
-
-    @property
-    def p_text(self) -> str:
-        """The p-value in words; the smallest possible one is only a bound."""
-        sign = "≤" if self.p_value * (self.permutations + 1) < 1.5 else "="
-        return f"p {sign} {self.p_value:.2g}"
-
-    @property
-    def carrier(self) -> str:
-        """The figure that has the p-value, in words; empty where no leak is shown, or in runs of before."""
-        if not self.leak or not self.shown_by:
-            return ""
-        kind, _, at = self.shown_figure.partition("@")
-        return f"the {kind.upper()} of {self.shown_by}{f' at {rate(float(at))} FPR' if at else ''}"
-
-
-def verdict_figures(found: VerdictAttack, *, random: bool = True, picked: str = "") -> VerdictFigures:
-    """A headline as plain data.
-
-    Args:
-        found: the headline.
-        random: False if members were not drawn at random.
-        picked: the attack that `best` picked, if that is the headline's attack.
-    """
-    metrics = found.metrics
-    shown = next((rate_figure(one) for one in metrics.rates if one.wanted == found.fpr), None)
-    return VerdictFigures(
-        attack=found.attack,
-        way=found.way,
-        tried=found.tried,
-        auc=metrics.auc,
-        auc_interval=metrics.auc_interval,
-        rate=shown,
-        members=metrics.curve.members,
-        non_members=metrics.curve.non_members,
-        confidence=metrics.confidence,
-        p_value=found.test.p_value,
-        permutations=found.test.permutations,
-        leak=found.test.leak if random else None,
-        picked=picked,
-        shown_by=found.test.attack,
-        shown_figure=found.test.figure,
-    )
-
-
-def attackers(attacks: Sequence[AttackFigures]) -> list[AttackFigures]:
-    """The attacks that are not given the members of the target; all attacks if there are no others."""
-    return [attack for attack in attacks if not attack.knows_truth] or list(attacks)
-
-
 def verdict(found: VerdictFigures | None, context: Context, privacy: PrivacyVerdict | None = None) -> str:
-    """Whether a leak is shown, how strong it is and how sure that is; no headline if the members are not known."""
-    attacker = _attacker(context)
+    """Whether a leak is shown, how strong it is and how sure that is; no figures if the members are not known."""
+    had = f"The attacker had {context.shadows} shadow models ({context.mode})"
+    if context.shadows < _FEW:
+        models = "One reference model was" if context.shadows else "No shadow models were"
+        had = f"{models} trained: these figures are a lower bound on what an attacker can do"
     if found is None:
-        return f"{attacker}. The members of the target are not known, so records are ranked but nothing is measured."
+        return f"{had}. The members of the target are not known, so records are ranked but nothing is measured."
     many = f"{found.tried} attack" + ("s" if found.tried > 1 else "")
     shown, many = _SHOWN[found.leak], f"{many}; by {found.carrier}" if found.carrier else many
     if found.leak is False and context.shadows < _FEW:
@@ -148,17 +59,9 @@ def verdict(found: VerdictFigures | None, context: Context, privacy: PrivacyVerd
     area = f"{found.auc:.3f} ({level} {low:.3f} to {high:.3f})" + (_BELOW if high < _GUESSING else "")
     if found.rate is None:
         who = who.replace("identifies", "reaches")
-        return f"{shown} ({found.p_text}, {many}). {who} AUC {area}; chance gives 0.5{_and(privacy)}. {attacker}."
+        return f"{shown} ({found.p_text}, {many}). {who} AUC {area}; chance gives 0.5{_and(privacy)}. {had}."
     share = _share(found, found.rate, level)
-    return f"{shown} ({found.p_text}, {many}). {who} {share}. Its AUC is {area}{_and(privacy)}. {attacker}."
-
-
-def _attacker(context: Context) -> str:
-    """What the attacks had to compare the target with."""
-    if context.shadows >= _FEW:
-        return f"The attacker had {context.shadows} shadow models ({context.mode})"
-    had = "one reference model was" if context.shadows else "no shadow models were"
-    return f"{had.capitalize()} trained: these figures are a lower bound on what an attacker can do"
+    return f"{shown} ({found.p_text}, {many}). {who} {share}. Its AUC is {area}{_and(privacy)}. {had}."
 
 
 def _and(privacy: PrivacyVerdict | None) -> str:
@@ -183,12 +86,7 @@ def _share(found: VerdictFigures, figure: RateFigure, level: str) -> str:
 
 
 def target_sentence(context: Context) -> str:
-    """How well the target does on members and on non-members; empty if that is not known.
-
-    Example:
-        >>> target_sentence(Context(shadows=2, mode="online", train_accuracy=1.0, test_accuracy=0.9))
-        'Target: accuracy 100.0 % on members, 90.0 % on non-members.'
-    """
+    """How well the target does on members and on non-members; empty if that is not known."""
     if context.train_accuracy is not None and context.test_accuracy is not None:
         inside, outside = percent(context.train_accuracy), percent(context.test_accuracy)
         return f"Target: accuracy {inside} on members, {outside} on non-members."
@@ -273,8 +171,7 @@ def precision_sentence(attack: AttackFigures) -> str:
 def list_sentence(attack: AttackFigures, *, leak: bool = True) -> str:
     """How many records can be flagged with a bounded share of errors; empty without simulated targets or leak.
 
-    One list in ten of a model that leaks nothing is not empty, so where the test of all attacks finds no leak, a list
-    is not shown.
+    One list in ten of a model that leaks nothing is not empty (`Conclusion.lists_records`).
     """
     if attack.listed is None or not leak:
         return ""
@@ -288,12 +185,7 @@ def list_sentence(attack: AttackFigures, *, leak: bool = True) -> str:
 
 
 def groups_sentence(groups: Sequence[GroupLeak]) -> str:
-    """Which groups differ from the others of their column; empty if no group was compared.
-
-    Example:
-        >>> groups_sentence([GroupLeak(column="sex", group="f", members=90, non_members=90, auc=0.6, judged=True)])
-        'No group differs significantly from the others of its column (corrected for 1 comparisons).'
-    """
+    """Which groups differ from the others of their column; empty if no group was compared."""
     compared = sum(one.judged for one in groups)
     if not compared:
         return ""
@@ -321,38 +213,36 @@ def power_sentences(power: Power) -> tuple[str, str]:
 
 def accusation_table(attacks: Sequence[AttackFigures]) -> Table:
     """One row per attack, threshold and prior."""
-    rows = [
+    return _table(
         {
             "attack": attack.name,
             "wanted_fpr": one.wanted,
             "prior": precision.prior,
-            **_with_ends("precision", precision.value, precision.interval),
-            **_with_ends("tpr", one.tpr, one.tpr_interval),
-            **_with_ends("fpr", one.fpr, one.fpr_interval),
-            **_with_ends("advantage", one.advantage, one.advantage_interval),
+            "precision": precision.value,
+            "precision_interval": precision.interval,
+            **{name: value for name, value in vars(one).items() if name not in ("wanted", "precisions")},
         }
         for attack in attacks
         for one in attack.accusations
         for precision in one.precisions
-    ]
-    return Table({name: np.array([row[name] for row in rows]) for name in (rows[0] if rows else ())})
-
-
-def _with_ends(name: str, value: float | None, interval: Interval) -> dict[str, float]:
-    return {name: np.nan if value is None else value, f"{name}_low": interval.low, f"{name}_high": interval.high}
+    )
 
 
 def group_leak_table(groups: Sequence[GroupLeak]) -> Table:
-    """One row per group; figures that were not measured are NaN."""
+    """One row per group."""
+    return _table(map(vars, groups))
+
+
+def _table(rows: Iterable[Mapping[str, Any]]) -> Table:
+    """Rows with the same names as columns: an interval is two of them, and what was not measured is NaN."""
     columns: dict[str, list[object]] = {}
-    for group in groups:
-        for field in dataclasses.fields(group):
-            value = getattr(group, field.name)
-            if field.name.endswith("_interval"):
-                stem = field.name.removesuffix("_interval")
-                ends = (np.nan, np.nan) if value is None else value
-                columns.setdefault(f"{stem}_low", []).append(ends[0])
-                columns.setdefault(f"{stem}_high", []).append(ends[1])
-            else:
-                columns.setdefault(field.name, []).append(np.nan if value is None else value)
+    for row in rows:
+        for name, value in row.items():
+            cells = {name: value}
+            if name.endswith("_interval"):
+                low, high = value or (None, None)
+                stem = name.removesuffix("_interval")
+                cells = {f"{stem}_low": low, f"{stem}_high": high}
+            for column, cell in cells.items():
+                columns.setdefault(column, []).append(np.nan if cell is None else cell)
     return Table({name: np.array(values) for name, values in columns.items()})

@@ -44,14 +44,7 @@ def picture(parts: Iterable[Markup], *, width: float, height: float, label: str,
 
 @dataclass(frozen=True)
 class Axis:
-    """A range of values, linear or logarithmic, and how its ticks are written.
-
-    Example:
-        >>> Axis(0.01, 1.0, log=True).share(0.1)
-        0.5
-        >>> [tick for tick, _ in Axis(0.0, 1.0).ticks()]
-        [0.0, 0.25, 0.5, 0.75, 1.0]
-    """
+    """A range of values, linear or logarithmic, and how its ticks are written."""
 
     low: float
     high: float
@@ -98,22 +91,26 @@ class Frame:
     top: float = 12
     bottom: float = 46
 
+    @property
+    def floor(self) -> float:
+        """Where the x axis is."""
+        return self.height - self.bottom
+
     def px(self, value: float) -> float:
         """Horizontal place of a value."""
         return self.left + self.x.share(value) * (self.width - self.left - self.right)
 
     def py(self, value: float) -> float:
         """Vertical place of a value."""
-        return self.height - self.bottom - self.y.share(value) * (self.height - self.top - self.bottom)
+        return self.floor - self.y.share(value) * (self.height - self.top - self.bottom)
 
     def grid(self, xlabel: str, ylabel: str = "", *, y_ticks: bool = True) -> list[Markup]:
         """Grid lines, the ticks' texts and the axes' names."""
-        floor, ceiling = self.height - self.bottom, self.top
-        end = self.width - self.right
+        floor, end = self.floor, self.width - self.right
         parts = []
         for value, text in self.x.ticks():
             at = self.px(value)
-            parts.append(element("line", x1=at, x2=at, y1=ceiling, y2=floor, css="grid"))
+            parts.append(self.upright(at, "grid"))
             parts.append(element("text", text, x=at, y=floor + _LABEL_HEIGHT, css="tick", text_anchor="middle"))
         for value, text in self.y.ticks() if y_ticks else []:
             at = self.py(value)
@@ -123,10 +120,18 @@ class Frame:
         middle = (self.left + end) / 2
         parts.append(element("text", xlabel, x=middle, y=self.height - 8, css="name", text_anchor="middle"))
         if ylabel:
-            across = (ceiling + floor) / 2
+            across = (self.top + floor) / 2
             turned = f"rotate(-90 13 {across:g})"
             parts.append(element("text", ylabel, x=13, y=across, css="name", text_anchor="middle", transform=turned))
         return parts
+
+    def upright(self, at: float, css: str) -> Markup:
+        """A line from the top to the x axis at a horizontal place."""
+        return element("line", x1=at, x2=at, y1=self.top, y2=self.floor, css=css)
+
+    def picture(self, parts: Iterable[Markup], *, label: str, css: str = "plot") -> Markup:
+        """What was drawn in this frame, as an SVG picture."""
+        return picture(parts, width=self.width, height=self.height, label=label, css=css)
 
     def line(self, xs: Iterable[float], ys: Iterable[float]) -> str:
         """A path of straight lines from point to point."""
@@ -144,7 +149,7 @@ def legend(frame: Frame, entries: Sequence[tuple[str, str]], *, upper: bool = Fa
     """Names with their line styles, in the lower or the upper right corner of a frame."""
     widest, tall = 8.0 * max(len(text) for text, _ in entries) + 42, _LEGEND_ROW * len(entries)
     left = frame.width - frame.right - widest - 4
-    top = frame.top + 6 if upper else frame.height - frame.bottom - tall - 8
+    top = frame.top + 6 if upper else frame.floor - tall - 8
     parts = [element("rect", x=left - 6, y=top - 2, width=widest + 6, height=tall + 6, css="legend")]
     for row, (text, css) in enumerate(entries):
         y = top + _LEGEND_ROW * (row + 0.5) + 2

@@ -22,27 +22,15 @@ _DRAWN = 10
 
 @dataclass(frozen=True)
 class Neighbourhood:
-    """A node, number 0, and some of its neighbours.
+    """A node, number 0, and some of its neighbours."""
 
-    Args:
-        member: [D] whether each of them trained the target.
-        alike: [D] whether each of them has the class of node 0.
-        edges: pairs of numbers below D.
-        hidden: neighbours that are not drawn.
-    """
-
-    member: tuple[bool, ...]
-    alike: tuple[bool, ...]
-    edges: tuple[tuple[int, int], ...]
-    hidden: int
+    member: tuple[bool, ...]  # [D] whether each of them trained the target
+    alike: tuple[bool, ...]  # [D] whether each of them has the class of node 0
+    edges: tuple[tuple[int, int], ...]  # pairs of numbers below D
+    hidden: int  # neighbours that are not drawn
 
     def sentence(self) -> str:
-        """What the drawing shows, for readers who cannot see it.
-
-        Example:
-            >>> Neighbourhood((True, False), (True, True), ((0, 1),), 0).sentence()
-            '1 neighbour: 0 members, 1 of its own class'
-        """
+        """What the drawing shows, for readers who cannot see it."""
         drawn = len(self.member) - 1
         many = f"{drawn} neighbour" + ("" if drawn == 1 else "s") + (f" of {drawn + self.hidden}" * (self.hidden > 0))
         return f"{many}: {sum(self.member[1:])} members, {sum(self.alike[1:])} of its own class"
@@ -80,13 +68,7 @@ class Surroundings:
         return np.diff(self._starts)[self._nodes]
 
     def of_records(self, rows: IntArray) -> Surroundings:
-        """The same edges around other audited nodes: those at these places, [N].
-
-        Example:
-            >>> around = Surroundings([[0, 1], [1, 2]], members=[1, 0, 1], labels=[0, 0, 1], nodes=[1, 2])
-            >>> around.of_records(np.array([1, 0])).degrees.tolist()
-            [1, 2]
-        """
+        """The same edges around other audited nodes: those at these places, [N]."""
         made = copy.copy(self)
         made._nodes = self._nodes[rows]
         return made
@@ -118,14 +100,11 @@ _SIZE, _RING = 72.0, 27.0
 
 
 def neighbourhood_picture(around: Neighbourhood) -> Markup:
-    """A small drawing, the node itself in the middle.
-
-    Example:
-        >>> drawn = neighbourhood_picture(Neighbourhood((True, False), (True, False), ((0, 1),), 0))
-        >>> drawn.count("<circle"), drawn.count("<rect"), drawn.count("<line")
-        (1, 1, 1)
-    """
-    places = [(_SIZE / 2, _SIZE / 2), *_ring(len(around.member) - 1)]
+    """A small drawing, the node itself in the middle."""
+    count = len(around.member) - 1
+    turns = [2 * math.pi * number / max(1, count) - math.pi / 2 for number in range(count)]
+    ring = [(_SIZE / 2 + _RING * math.cos(turn), _SIZE / 2 + _RING * math.sin(turn)) for turn in turns]
+    places = [(_SIZE / 2, _SIZE / 2), *ring]
     parts = [
         element("line", x1=places[a][0], y1=places[a][1], x2=places[b][0], y2=places[b][1], css="edge")
         for a, b in around.edges
@@ -138,8 +117,3 @@ def neighbourhood_picture(around: Neighbourhood) -> Markup:
         else:
             parts.append(element("rect", x=x - size, y=y - size, width=2 * size, height=2 * size, css=css))
     return picture(parts, width=_SIZE, height=_SIZE, label=around.sentence(), css="ego")
-
-
-def _ring(count: int) -> list[tuple[float, float]]:
-    turns = [2 * math.pi * number / max(1, count) - math.pi / 2 for number in range(count)]
-    return [(_SIZE / 2 + _RING * math.cos(turn), _SIZE / 2 + _RING * math.sin(turn)) for turn in turns]

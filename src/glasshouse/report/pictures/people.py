@@ -10,6 +10,7 @@ from markupsafe import Markup
 from glasshouse.evaluation import Interval
 from glasshouse.evaluation.groups import GroupLeak
 from glasshouse.report.decision.exposure import Exposure
+from glasshouse.report.figures import group_estimate
 from glasshouse.report.pictures.axes import Axis, Frame, element, picture
 
 _CROWD, _ROW = 1000, 50
@@ -21,17 +22,8 @@ _DOT = "M5 3.4a3.1 3.1 0 1 1 0 6.2a3.1 3.1 0 1 1 0-6.2z"
 def people_picture(found: float, *, high: float | None = None, label: str, name: str, people: bool = True) -> Markup:
     """1 000 figures in rows: first those that are flagged, then those up to the interval's end, then the rest.
 
-    Args:
-        found: the share that is flagged.
-        high: the upper end of its interval; None if there is none.
-        label: for readers who cannot see it.
-        name: a word of its own in the page, for the three patterns.
-        people: draw people; else dots, for what is not a person.
-
-    Example:
-        >>> drawn = people_picture(0.042, high=0.05, label="42 of 1000", name="in")
-        >>> drawn.count("<pattern"), drawn.count('class="crowd')
-        (3, 3)
+    ``found`` is the share that is flagged, ``high`` the upper end of its interval, and ``name`` a word of its own in
+    the page, for the three patterns. What is not ``people`` is drawn as dots.
     """
     first = _cells(found)
     second = max(first, _cells(found if high is None else high))
@@ -78,7 +70,7 @@ def _region(start: int, stop: int) -> str:
     return path
 
 
-_WIDTH, _GROUP_ROW, _LETTERS = 440.0, 19.0, 20
+_GROUP_ROW, _LETTERS = 19.0, 20
 
 
 def groups_picture(
@@ -90,28 +82,23 @@ def groups_picture(
 ) -> Markup:
     """A figure of each group that is large enough, one row each; groups that differ significantly have another colour.
 
-    Args:
-        groups: the leaks; those without the figure are not drawn.
-        overall: the figure over all records, drawn as a line; None for no line.
-        figure: the area within the group, or the share of its members that is identified, drawn as a count of 1 000.
-        name: of the axis.
-
-    Example:
-        >>> from glasshouse.evaluation import Interval
-        >>> counts = {"members": 50, "non_members": 50}
-        >>> one = GroupLeak(column="sex", group="f", **counts, auc=0.6, auc_interval=Interval(0.5, 0.7))
-        >>> groups_picture([one], overall=0.55).count("<circle")
-        1
+    It is the area within the group, or the share of its members that is identified, drawn as a count of 1 000.
+    ``overall`` is the figure over all records, drawn as a line, and ``name`` that of the axis.
     """
-    drawn = _measured(groups, figure)
+    scale = 1.0 if figure == "auc" else 1000.0
+    drawn = []
+    for one in groups:
+        found = group_estimate(one, figure)
+        if found is not None and found.interval is not None:
+            drawn.append((one, scale * found.value, Interval(*(scale * end for end in found.interval))))
     axis = _axis([interval for _, _, interval in drawn], figure)
     height = _GROUP_ROW * (len(drawn) + len({one.column for one, *_ in drawn})) + 66
-    frame = Frame(axis, Axis(0.0, 1.0), _WIDTH, height, left=150.0)
+    frame = Frame(axis, Axis(0.0, 1.0), width=440.0, height=height, left=150.0)
     parts = frame.grid(name, y_ticks=False)
-    floor = frame.height - frame.bottom
-    lines = [(0.5, "chance")] if figure == "auc" else []
-    for value, css in [*lines, *([] if overall is None else [(_scaled(overall, figure), "cut")])]:
-        parts.append(element("line", x1=frame.px(value), x2=frame.px(value), y1=frame.top, y2=floor, css=css))
+    if figure == "auc":
+        parts.append(frame.upright(frame.px(0.5), "chance"))
+    if overall is not None:
+        parts.append(frame.upright(frame.px(scale * overall), "cut"))
     y, column = frame.top, ""
     for one, value, interval in drawn:
         if one.column != column:
@@ -123,23 +110,9 @@ def groups_picture(
         parts.append(element("text", _short(one.group), x=frame.left - 8, y=y + 4, css="key", text_anchor="end"))
         parts.append(element("line", x1=left, x2=right, y1=y, y2=y, css=f"bar {css}"))
         parts.append(element("circle", cx=frame.px(value), cy=y, r=4, css=f"dot {css}"))
-    whole = "" if overall is None else f"; over all records it is {_scaled(overall, figure):.4g}"
+    whole = "" if overall is None else f"; over all records it is {scale * overall:.4g}"
     label = f"{name}, with interval, of {len(drawn)} groups{whole}."
-    return picture(parts, width=_WIDTH, height=height, label=label, css="plot groups")
-
-
-def _measured(groups: Sequence[GroupLeak], figure: Literal["auc", "tpr"]) -> list[tuple[GroupLeak, float, Interval]]:
-    found = []
-    for one in groups:
-        value, interval = (one.auc, one.auc_interval) if figure == "auc" else (one.tpr, one.tpr_interval)
-        if value is not None and interval is not None:
-            ends = Interval(_scaled(interval.low, figure), _scaled(interval.high, figure))
-            found.append((one, _scaled(value, figure), ends))
-    return found
-
-
-def _scaled(value: float, figure: Literal["auc", "tpr"]) -> float:
-    return value if figure == "auc" else 1000 * value
+    return frame.picture(parts, label=label, css="plot groups")
 
 
 def _axis(intervals: Sequence[Interval], figure: Literal["auc", "tpr"]) -> Axis:

@@ -11,74 +11,46 @@ from markupsafe import Markup
 from glasshouse.core.arrays import FloatArray
 from glasshouse.evaluation import Interval, PrivacyVerdict
 from glasshouse.evaluation.privacy.bounds import gaussian_trade_off
-from glasshouse.report.pictures.axes import Axis, Frame, element, legend, picture
+from glasshouse.report.pictures.axes import Axis, Frame, element, legend
 from glasshouse.report.pictures.roc import Curve
-
-_EPSILON_WIDTH, _EPSILON_HEIGHT = 440.0, 104.0
 
 
 def epsilon_picture(privacy: PrivacyVerdict) -> Markup:
-    """A line of ε with the part that the attacks leave open, and the claim.
-
-    Example:
-        >>> epsilon_picture(PrivacyVerdict(epsilon=2.0)).count("<rect")
-        1
-    """
+    """A line of ε with the part that the attacks leave open, and the claim."""
     claimed = privacy.claim.epsilon if privacy.claim else None
     high = max(1.0, 1.35 * max(privacy.shown, claimed or 0.0))
-    frame = Frame(Axis(0.0, high), Axis(0.0, 1.0), _EPSILON_WIDTH, _EPSILON_HEIGHT, left=20, right=20, top=30)
+    frame = Frame(Axis(0.0, high), Axis(0.0, 1.0), 440.0, 104.0, left=20, right=20, top=30)
     delta = privacy.claim.delta if privacy.claim else privacy.delta
     parts = frame.grid(f"ε at δ = {delta:g}", y_ticks=False)
-    floor = frame.height - frame.bottom
+    floor = frame.floor
     start, end = frame.px(privacy.shown), frame.px(high)
     parts.append(element("rect", x=start, y=floor - 16, width=end - start, height=16.0, css="open"))
-    parts.append(element("line", x1=start, x2=start, y1=frame.top, y2=floor, css="bound"))
+    parts.append(frame.upright(start, "bound"))
     bound = f"shown: ε ≥ {privacy.shown:.2f}" if privacy.shown > 0 else "no lower bound is shown"
-    right_half = privacy.shown > high / 2
-    parts.append(element("text", bound, x=start, y=24.0, css="key", text_anchor="end" if right_half else "start"))
+    side = "end" if privacy.shown > high / 2 else "start"
+    parts.append(element("text", bound, x=start, y=24.0, css="key", text_anchor=side))
     label = f"The attacks show that ε is at least {privacy.shown:.2f} at δ = {delta:g}."
     if privacy.shown <= 0:
         label = f"The attacks show no lower bound on ε at δ = {delta:g}, which is not a guarantee."
     if claimed is not None:
         at = frame.px(claimed)
         parts.append(element("line", x1=at, x2=at, y1=frame.top - 16, y2=floor, css="claim"))
-        text = f"claimed: {claimed:g}"
-        parts.append(
-            element("text", text, x=at, y=11.0, css="key", text_anchor="end" if claimed > high / 2 else "start")
-        )
+        side = "end" if claimed > high / 2 else "start"
+        parts.append(element("text", f"claimed: {claimed:g}", x=at, y=11.0, css="key", text_anchor=side))
         label += f" {claimed:g} was claimed."
-    return picture(parts, width=_EPSILON_WIDTH, height=_EPSILON_HEIGHT, label=label, css="plot epsilon")
-
-
-_CURVE_WIDTH, _CURVE_HEIGHT = 440.0, 400.0
+    return frame.picture(parts, label=label, css="plot epsilon")
 
 
 def fdp_picture(privacy: PrivacyVerdict, name: str, measured: Curve) -> Markup:
-    """False-negative rate against false-positive rate: chance, the attack, and the curves of μ and of the claim.
-
-    Args:
-        privacy: what the attacks show about ε.
-        name: of the attack that is drawn.
-        measured: its ROC.
-
-    Example:
-        >>> from glasshouse.evaluation import roc
-        >>> from glasshouse.report.pictures.roc import curve_of
-        >>> curve = curve_of(roc([0.9, 0.5, 0.5, 0.1], [1, 1, 0, 0]))
-        >>> fdp_picture(PrivacyVerdict(), "base", curve).startswith("<svg")
-        True
-    """
-    frame = Frame(Axis(0.0, 1.0, percent=True), Axis(0.0, 1.0, percent=True), _CURVE_WIDTH, _CURVE_HEIGHT)
+    """False-negative rate against false-positive rate: chance, the attack, and the curves of μ and of the claim."""
+    frame = Frame(Axis(0.0, 1.0, percent=True), Axis(0.0, 1.0, percent=True), 440.0, 400.0)
     parts = frame.grid("false-positive rate", "false-negative rate")
     missed = [1 - tpr for tpr in measured.tpr]
     lines = [("chance", "chance", frame.line((0, 1), (1, 0)))]
     lines.append((name[:24], "curve s0", frame.steps((*measured.fpr, 1.0), (*missed, 0.0))))
     rates = np.linspace(0.0, 1.0, 101)
-    bounds = (
-        (privacy.gaussian.mu, "any records", "curve s2 d1"),
-        (privacy.independent.mu, "independent", "curve s3 d2"),
-    )
-    for mu, kind, css in bounds:
+    gaussian, independent = privacy.gaussian.mu, privacy.independent.mu
+    for mu, kind, css in ((gaussian, "any records", "curve s2 d1"), (independent, "independent", "curve s3 d2")):
         if mu > 0:
             lines.append((f"μ = {mu:.2f}, {kind}", css, frame.line(rates, gaussian_trade_off(rates, mu))))
     if privacy.claim is not None:
@@ -87,16 +59,13 @@ def fdp_picture(privacy: PrivacyVerdict, name: str, measured: Curve) -> Markup:
     parts += [element("path", d=path, css=css) for _, css, path in lines]
     parts += legend(frame, [(text, css) for text, css, _ in lines], upper=True)  # above chance
     label = f"False-negative rate against false-positive rate of {name}, beside chance and what privacy allows."
-    return picture(parts, width=_CURVE_WIDTH, height=_CURVE_HEIGHT, label=label, css="plot fdp")
+    return frame.picture(parts, label=label, css="plot fdp")
 
 
 def _claimed(fpr: FloatArray, epsilon: float, delta: float) -> FloatArray:
     """The smallest false-negative rate under (ε, δ)-privacy (Wasserman and Zhou, 2010)."""
     grown = np.exp(min(epsilon, 700.0))
     return np.asarray(np.maximum(0.0, np.maximum(1 - delta - grown * fpr, (1 - delta - fpr) / grown)))
-
-
-_TRADEOFF_WIDTH, _TRADEOFF_HEIGHT = 440.0, 360.0
 
 
 class Point(NamedTuple):
@@ -110,24 +79,17 @@ class Point(NamedTuple):
 
 
 def tradeoff_picture(points: Sequence[Point], *, fpr: float) -> Markup:
-    """TPR at one FPR against test accuracy; the best corner is at the lower right.
-
-    Example:
-        >>> point = Point(1, 0.9, Interval(0.88, 0.92), 0.1, Interval(0.05, 0.2))
-        >>> tradeoff_picture([point], fpr=0.01).count("<circle")
-        1
-    """
+    """TPR at one FPR against test accuracy; the best corner is at the lower right."""
     lows = [point.accuracy_interval.low for point in points]
     highs = [point.accuracy_interval.high for point in points]
     room = max(0.01, 0.08 * (max(highs) - min(lows)))
     most = max(*(point.tpr_interval.high for point in points), 2 * fpr)
     x = Axis(max(0.0, min(lows) - room), min(1.0, max(highs) + room), percent=True)
-    frame = Frame(x, Axis(0.0, min(1.0, 1.08 * most), percent=True), _TRADEOFF_WIDTH, _TRADEOFF_HEIGHT)
+    frame = Frame(x, Axis(0.0, min(1.0, 1.08 * most), percent=True), 440.0, 360.0)
     parts = frame.grid("test accuracy → more useful", f"TPR at {100 * fpr:g} % FPR → more exposed")
-    level = frame.py(fpr)
-    parts.append(element("line", x1=frame.left, x2=frame.width - frame.right, y1=level, y2=level, css="chance"))
-    end = frame.width - frame.right - 4
-    parts.append(element("text", "chance", x=end, y=level - 4, css="tick", text_anchor="end"))
+    level, end = frame.py(fpr), frame.width - frame.right
+    parts.append(element("line", x1=frame.left, x2=end, y1=level, y2=level, css="chance"))
+    parts.append(element("text", "chance", x=end - 4, y=level - 4, css="tick", text_anchor="end"))
     for point in points:
         at, up = frame.px(point.accuracy), frame.py(point.tpr)
         css = f"bar s{(point.number - 1) % 6}"
@@ -139,4 +101,4 @@ def tradeoff_picture(points: Sequence[Point], *, fpr: float) -> Markup:
         parts.append(element("circle", cx=at, cy=up, r=9.0, css=f"dot s{(point.number - 1) % 6}"))
         parts.append(element("text", str(point.number), x=at, y=up + 4, css="number", text_anchor="middle"))
     label = f"True-positive rate at a false-positive rate of {100 * fpr:g} % against test accuracy, one point per run."
-    return picture(parts, width=_TRADEOFF_WIDTH, height=_TRADEOFF_HEIGHT, label=label, css="plot tradeoff")
+    return frame.picture(parts, label=label, css="plot tradeoff")

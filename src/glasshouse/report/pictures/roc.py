@@ -9,7 +9,7 @@ import numpy as np
 from markupsafe import Markup
 
 from glasshouse.evaluation import ROC, tpr_intervals
-from glasshouse.report.pictures.axes import Axis, Frame, element, legend, picture
+from glasshouse.report.pictures.axes import Axis, Frame, element, legend
 
 _POINTS = 160
 _COARSE = {"nodes": 21, "halvings": 13}  # enough for a picture
@@ -17,35 +17,21 @@ _COARSE = {"nodes": 21, "halvings": 13}  # enough for a picture
 
 @dataclass(frozen=True)
 class Curve:
-    """Points of a ROC, FPR rising, each with the interval of the TPR at its FPR, point by point.
+    """Points of a ROC, FPR rising, each with the interval of the TPR at its FPR, point by point."""
 
-    Args:
-        fpr: [P] false-positive rates.
-        tpr: [P] true-positive rates.
-        low: [P] lower ends of the TPR's intervals, each point by itself.
-        high: [P] upper ends.
-        members: how many members were scored.
-        non_members: how many non-members; one over this number is the smallest rate that can be measured.
-    """
-
-    fpr: tuple[float, ...]
-    tpr: tuple[float, ...]
-    low: tuple[float, ...]
-    high: tuple[float, ...]
-    members: int
-    non_members: int
+    fpr: tuple[float, ...]  # [P] false-positive rates
+    tpr: tuple[float, ...]  # [P] true-positive rates
+    low: tuple[float, ...]  # [P] lower ends of the TPR's intervals, each point by itself
+    high: tuple[float, ...]  # [P] upper ends
+    members: int  # how many members were scored
+    non_members: int  # how many non-members; one over this number is the smallest rate that can be measured
 
 
 def curve_of(roc: ROC, *, confidence: float = 0.95) -> Curve:
-    """At most ``points`` points, evenly spread over the logarithm of the FPR.
+    """At most 160 points, evenly spread over the logarithm of the FPR.
 
     At each grid rate it keeps the largest achievable FPR not above it, so nothing is interpolated. Between two kept
     points the true curve is at or above the step that is drawn.
-
-    Example:
-        >>> from glasshouse.evaluation import roc
-        >>> curve_of(roc([0.9, 0.5, 0.5, 0.1], [1, 1, 0, 0])).tpr
-        (0.5, 1.0, 1.0)
     """
     outside = roc.non_members
     grid = np.unique(np.rint(np.geomspace(1, outside, _POINTS - 1)).astype(np.int64))
@@ -63,25 +49,14 @@ def curve_of(roc: ROC, *, confidence: float = 0.95) -> Curve:
     )
 
 
-_WIDTH, _HEIGHT = 440.0, 400.0
 _LETTERS = 28
 
 
 def roc_picture(curves: Mapping[str, Curve], *, style: str = "") -> Markup:
-    """The curves as one SVG element; the same curves give the same text.
-
-    Args:
-        curves: by the attacks' names.
-        style: a style sheet to include, if the picture is a separate file.
-
-    Example:
-        >>> from glasshouse.evaluation import roc
-        >>> roc_picture({"base": curve_of(roc([0.9, 0.5, 0.5, 0.1], [1, 1, 0, 0]))}).startswith("<svg")
-        True
-    """
+    """The curves by the attacks' names as one SVG element, with a style sheet if it is a separate file."""
     most = max(curve.non_members for curve in curves.values())
     axis = Axis(1 / (2 * most), 1.0, log=True, percent=True)
-    frame = Frame(axis, axis, _WIDTH, _HEIGHT)
+    frame = Frame(axis, axis, 440.0, 400.0)
     parts = [Markup("<style>{}</style>").format(Markup(style))] if style else []  # noqa: S704 (our own sheet)
     parts += [*_floor(frame, 1 / most), *frame.grid("false-positive rate", "true-positive rate")]
     parts.append(element("path", d=frame.line((axis.low, 1), (axis.low, 1)), css="chance"))
@@ -95,7 +70,7 @@ def roc_picture(curves: Mapping[str, Curve], *, style: str = "") -> Markup:
     parts += legend(frame, [*entries, ("chance", "chance")])  # below chance, where useful attacks have no curve
     names = ", ".join(curves)
     label = f"True-positive rate against false-positive rate of {names}, both on logarithmic axes, with bands."
-    return picture(parts, width=_WIDTH, height=_HEIGHT, label=label, css="plot roc")
+    return frame.picture(parts, label=label, css="plot roc")
 
 
 def _joined(curves: Mapping[str, Curve]) -> dict[str, Curve]:
@@ -109,9 +84,8 @@ def _joined(curves: Mapping[str, Curve]) -> dict[str, Curve]:
 def _floor(frame: Frame, smallest: float) -> list[Markup]:
     """A strip for an FPR of 0: a sample of this size cannot distinguish rates below one non-member."""
     left, right, ceiling = frame.px(0.0), frame.px(smallest), frame.top
-    height = frame.height - frame.bottom - ceiling
-    told = element("text", "0", x=left, y=frame.height - frame.bottom + 16, css="tick")
-    return [element("rect", x=left, y=ceiling, width=right - left, height=height, css="floor"), told]
+    told = element("text", "0", x=left, y=frame.floor + 16, css="tick")
+    return [element("rect", x=left, y=ceiling, width=right - left, height=frame.floor - ceiling, css="floor"), told]
 
 
 def _band(frame: Frame, curve: Curve) -> str:

@@ -13,7 +13,7 @@ from glasshouse.core.arrays import BoolArray, FloatArray
 from glasshouse.evaluation import Interval, clopper_pearson
 from glasshouse.evaluation.checks.calibration import binned, calibration_floor
 from glasshouse.evaluation.precision import FlaggedRates, precision_at
-from glasshouse.report.pictures.axes import Axis, Frame, element, picture
+from glasshouse.report.pictures.axes import Axis, Frame, element
 
 _BINS = 40
 _TAIL = 0.005
@@ -21,29 +21,16 @@ _TAIL = 0.005
 
 @dataclass(frozen=True)
 class Histogram:
-    """Counts of scores in bins of equal width; scores outside count in the first and the last bin.
+    """Counts of scores in bins of equal width; scores outside count in the first and the last bin."""
 
-    Args:
-        edges: [B + 1].
-        members: [B] how many members; how many records if the members are not known.
-        others: [B] how many non-members; None if the members are not known.
-        cut: how many scores are outside the edges.
-    """
-
-    edges: tuple[float, ...]
-    members: tuple[int, ...]
-    others: tuple[int, ...] | None
-    cut: int
+    edges: tuple[float, ...]  # [B + 1]
+    members: tuple[int, ...]  # [B] how many members; how many records if the members are not known
+    others: tuple[int, ...] | None  # [B] how many non-members; None if the members are not known
+    cut: int  # how many scores are outside the edges
 
 
 def histogram_of(scores: FloatArray, members: BoolArray | None, *, posterior: bool = False) -> Histogram:
-    """Counts of scores [N]; the bins cover [0, 1] for a probability, else all but the farthest scores on each side.
-
-    Example:
-        >>> found = histogram_of(np.array([0.1, 0.9, 0.9]), np.array([False, True, True]), posterior=True)
-        >>> sum(found.members), sum(found.others), found.edges[-1]
-        (2, 1, 1.0)
-    """
+    """Counts of scores [N]; the bins cover [0, 1] for a probability, else all but the farthest scores on each side."""
     low, high = (0.0, 1.0) if posterior else (float(np.quantile(scores, q)) for q in (_TAIL, 1 - _TAIL))
     if not high > low:  # all scores are equal
         low, high = low - 0.5, low + 0.5
@@ -61,83 +48,48 @@ def histogram_of(scores: FloatArray, members: BoolArray | None, *, posterior: bo
 
 @dataclass(frozen=True)
 class Reliability:
-    """A reliability diagram: records in bins of their posterior.
+    """A reliability diagram: records in bins of their posterior."""
 
-    Args:
-        said: mean posterior of each bin that holds a record.
-        found: share of members in it.
-        intervals: Clopper-Pearson intervals of the share.
-        counts: records in it.
-        error: expected calibration error: the mean of |said - found| over records.
-        floor: the error that chance alone gives, even if every posterior is exactly right.
-    """
-
-    said: tuple[float, ...]
-    found: tuple[float, ...]
-    intervals: tuple[Interval, ...]
-    counts: tuple[int, ...]
-    error: float
-    floor: float
+    said: tuple[float, ...]  # mean posterior of each bin that holds a record
+    found: tuple[float, ...]  # share of members in it
+    intervals: tuple[Interval, ...]  # Clopper-Pearson intervals of the share
+    counts: tuple[int, ...]  # records in it
+    error: float  # expected calibration error: the mean of |said - found| over records
+    floor: float  # the error that chance alone gives, even if every posterior is exactly right
 
 
 def reliability_of(posteriors: FloatArray, members: BoolArray, *, confidence: float = 0.95) -> Reliability:
-    """Compare posteriors [N] with true membership [N], in ten bins of equal width.
-
-    Example:
-        >>> found = reliability_of(np.array([0.2, 0.2, 0.8, 0.8]), np.array([0, 0, 1, 0], dtype=bool))
-        >>> found.found, round(found.error, 3)
-        ((0.0, 0.5), 0.25)
-    """
+    """Compare posteriors [N] with true membership [N], in ten bins of equal width."""
     bins = binned(posteriors, members)
-    counts = np.rint(bins.mass * len(posteriors)).astype(np.int64)
-    hits = np.rint(bins.found * counts).astype(np.int64)
+    counts = np.rint(bins.mass * len(posteriors)).astype(np.int64).tolist()
+    hits = np.rint(bins.found * counts).astype(np.int64).tolist()
     return Reliability(
         said=tuple(bins.said.tolist()),
         found=tuple(bins.found.tolist()),
-        intervals=tuple(
-            clopper_pearson(int(hit), int(count), confidence=confidence)
-            for hit, count in zip(hits, counts, strict=True)
-        ),
-        counts=tuple(counts.tolist()),
+        intervals=tuple(clopper_pearson(*pair, confidence=confidence) for pair in zip(hits, counts, strict=True)),
+        counts=tuple(counts),
         error=bins.error,
         floor=calibration_floor(posteriors),
     )
 
 
-_HISTOGRAM_WIDTH, _HISTOGRAM_HEIGHT = 360.0, 210.0
-
-
 def histogram_picture(name: str, histogram: Histogram, *, threshold: float | None = None) -> Markup:
-    """Shares of members and of non-members in each bin; a line at the threshold of the attack.
-
-    Example:
-        >>> histogram_picture("base", Histogram((0.0, 0.5, 1.0), (1, 3), (2, 2), 0)).count("<path")
-        2
-    """
+    """Shares of members and of non-members in each bin; a line at the threshold of the attack."""
     groups = [(histogram.members, "member")]
     if histogram.others is not None:
         groups.append((histogram.others, "other"))
     shares = [([count / max(1, sum(counts)) for count in counts], css) for counts, css in groups]
     highest = max(max(share) for share, _ in shares) or 1.0
     edges = histogram.edges
-    frame = Frame(
-        Axis(edges[0], edges[-1]),
-        Axis(0.0, highest * 1.05, percent=True),
-        _HISTOGRAM_WIDTH,
-        _HISTOGRAM_HEIGHT,
-        left=46,
-        bottom=40,
-    )
+    axes = Axis(edges[0], edges[-1]), Axis(0.0, highest * 1.05, percent=True)
+    frame = Frame(*axes, width=360.0, height=210.0, left=46, bottom=40)
     parts = frame.grid(f"score of {name}")
     for share, css in shares:
         parts.append(element("path", d=_outline(frame, edges, share), css=f"hist {css}"))
     if threshold is not None and edges[0] <= threshold <= edges[-1]:
-        at = frame.px(threshold)
-        parts.append(element("line", x1=at, x2=at, y1=frame.top, y2=frame.height - frame.bottom, css="cut"))
+        parts.append(frame.upright(frame.px(threshold), "cut"))
     known = "members and non-members" if histogram.others is not None else "all records"
-    return picture(
-        parts, width=_HISTOGRAM_WIDTH, height=_HISTOGRAM_HEIGHT, label=f"Histogram of the scores of {name}: {known}."
-    )
+    return frame.picture(parts, label=f"Histogram of the scores of {name}: {known}.")
 
 
 def _outline(frame: Frame, edges: Sequence[float], shares: Sequence[float]) -> str:
@@ -147,20 +99,10 @@ def _outline(frame: Frame, edges: Sequence[float], shares: Sequence[float]) -> s
     return path + f"V{frame.py(0):.1f}Z"
 
 
-_RELIABILITY_WIDTH, _RELIABILITY_HEIGHT = 300.0, 280.0
-
-
 def reliability_picture(name: str, calibration: Reliability) -> Markup:
-    """Share of members against the mean posterior, bin by bin, with intervals; on the diagonal the two agree.
-
-    Example:
-        >>> from glasshouse.evaluation import Interval
-        >>> found = Reliability((0.2, 0.8), (0.0, 0.5), (Interval(0, 0.8), Interval(0.1, 0.9)), (2, 2), 0.25, 0.2)
-        >>> reliability_picture("base", found).count("<circle")
-        2
-    """
+    """Share of members against the mean posterior, bin by bin, with intervals; on the diagonal the two agree."""
     axis = Axis(0.0, 1.0, percent=True)
-    frame = Frame(axis, axis, _RELIABILITY_WIDTH, _RELIABILITY_HEIGHT)
+    frame = Frame(axis, axis, width=300.0, height=280.0)
     parts = frame.grid(f"posterior of {name}", "share of members")
     parts.append(element("path", d=frame.line((0, 1), (0, 1)), css="chance"))
     for said, found, interval in zip(calibration.said, calibration.found, calibration.intervals, strict=True):
@@ -169,30 +111,19 @@ def reliability_picture(name: str, calibration: Reliability) -> Markup:
         parts.append(element("circle", cx=x, cy=frame.py(found), r=4, css="dot s0"))
     error, chance = f"{calibration.error:.3f}", f"{calibration.floor:.3f}"
     label = f"Reliability diagram of {name}; expected calibration error {error}, by chance {chance}."
-    return picture(parts, width=_RELIABILITY_WIDTH, height=_RELIABILITY_HEIGHT, label=label)
+    return frame.picture(parts, label=label)
 
 
-_PRECISION_WIDTH, _PRECISION_HEIGHT, _FEWEST = 440.0, 270.0, 0.001
+_FEWEST = 0.001
 
 
 def precision_picture(name: str, found: FlaggedRates) -> Markup:
     """The share of members among the flagged against their share among all, with its band; dots at stated priors.
 
-    Args:
-        name: of the attack.
-        found: what its threshold flags; at least one record.
-
-    Example:
-        >>> from glasshouse.evaluation import Interval
-        >>> from glasshouse.evaluation.precision import Precision
-        >>> rates = (0.3, Interval(0.2, 0.4), 0.01, Interval(0.0, 0.05), 0.29, Interval(0.2, 0.4))
-        >>> drawn = precision_picture("base", FlaggedRates(0.01, *rates, (Precision(0.5, 0.9, Interval(0.8, 1.0)),)))
-        >>> drawn.count("<circle")
-        1
+    The threshold flags at least one record.
     """
-    frame = Frame(
-        Axis(_FEWEST, 0.5, log=True, percent=True), Axis(0.0, 1.0, percent=True), _PRECISION_WIDTH, _PRECISION_HEIGHT
-    )
+    axes = Axis(_FEWEST, 0.5, log=True, percent=True), Axis(0.0, 1.0, percent=True)
+    frame = Frame(*axes, width=440.0, height=270.0)
     parts = frame.grid("share of members among all records", "share of members among the flagged")
     priors = np.geomspace(_FEWEST, 0.5, 60).tolist()
     last = found.precisions[-1]  # one precision gives the ratio of the rates, and so all the others
@@ -208,7 +139,7 @@ def precision_picture(name: str, found: FlaggedRates) -> Markup:
         if one.value is not None:
             parts.append(element("circle", cx=frame.px(one.prior), cy=frame.py(one.value), r=4, css="dot s0"))
     label = f"Share of members among the records that {name} flags, against their share among all records."
-    return picture(parts, width=_PRECISION_WIDTH, height=_PRECISION_HEIGHT, label=label, css="plot precision")
+    return frame.picture(parts, label=label, css="plot precision")
 
 
 def _ratio(prior: float, precision: float) -> float:

@@ -1,0 +1,131 @@
+"""What a run lets one conclude: whether it says anything, what, how strongly, and by which attack.
+
+Rating, first page, next steps, policies, comparisons, page and terminal read it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from glasshouse.evaluation import Interval, VerdictAttack
+from glasshouse.evaluation.leakage import Way
+from glasshouse.report.context import Context
+from glasshouse.report.figures import AttackFigures, RateFigure, rate_figure
+from glasshouse.report.format import rate
+
+Reason = Literal["warning", "members unknown", "members not random", "mismatch", "few models"]
+
+_FEW = 4  # shadow models; with fewer the attacks are weak, and finding nothing says little
+
+
+@dataclass(frozen=True, kw_only=True)
+class VerdictFigures:
+    """The attack that the verdict is about, measured on records that the choice of it did not look at."""
+
+    attack: str  # its name
+    way: Way  # how it was chosen
+    tried: int  # among how many
+    auc: float
+    auc_interval: Interval
+    rate: RateFigure | None  # its TPR at the rate to report first; None if no wanted rate can be measured
+    members: int  # how many members these figures are from
+    non_members: int  # how many others
+    confidence: float  # of the intervals
+    p_value: float  # of "no attack shows any leak"
+    permutations: int  # behind the p-value
+    leak: bool | None  # whether a leak is shown; None if members were not drawn at random, so that this cannot be told
+    picked: str = ""  # the attack that `best` picked, if that is the attack
+    shown_by: str = ""  # the attack whose figure has the p-value; it may be another one that shows the leak too
+    shown_figure: str = ""  # that figure: ``"auc"`` or ``"tpr@0.01"``
+
+    @property
+    def title(self) -> str:
+        """The attack's name, and what it picked."""
+        return f"{self.attack} (here {self.picked})" if self.picked else self.attack
+
+    @property
+    def p_text(self) -> str:
+        """The p-value in words; the smallest possible one is only a bound."""
+        sign = "≤" if self.p_value * (self.permutations + 1) < 1.5 else "="
+        return f"p {sign} {self.p_value:.2g}"
+
+    @property
+    def carrier(self) -> str:
+        """The figure that has the p-value, in words; empty where no leak is shown, or in runs of before."""
+        if not self.leak or not self.shown_by:
+            return ""
+        kind, _, at = self.shown_figure.partition("@")
+        return f"the {kind.upper()} of {self.shown_by}{f' at {rate(float(at))} FPR' if at else ''}"
+
+
+def verdict_figures(found: VerdictAttack, *, random: bool = True, picked: str = "") -> VerdictFigures:
+    """A verdict attack as plain data; ``random``: whether members were drawn so; ``picked``: what `best` picked."""
+    metrics, test = found.metrics, found.test
+    return VerdictFigures(
+        attack=found.attack,
+        way=found.way,
+        tried=found.tried,
+        auc=metrics.auc,
+        auc_interval=metrics.auc_interval,
+        rate=next((rate_figure(one) for one in metrics.rates if one.wanted == found.fpr), None),
+        members=metrics.curve.members,
+        non_members=metrics.curve.non_members,
+        confidence=metrics.confidence,
+        p_value=test.p_value,
+        permutations=test.permutations,
+        leak=test.leak if random else None,
+        picked=picked,
+        shown_by=test.attack,
+        shown_figure=test.figure,
+    )
+
+
+@dataclass(frozen=True)
+class Conclusion:
+    """Whether a run says anything about its model, what, how strongly, and by which attack."""
+
+    figures: VerdictFigures | None  # None if the members are not known
+    reasons: tuple[Reason, ...]  # why finding nothing would say nothing, the weightiest first
+
+    @property
+    def leak(self) -> bool | None:
+        """Whether a leak is shown; None if that cannot be told."""
+        return None if self.figures is None else self.figures.leak
+
+    @property
+    def measured(self) -> VerdictFigures | None:
+        """The figures, if they say something about the model.
+
+        They do not where the members are not known or were not drawn at random, or where the input has a fault.
+        """
+        return None if self.leak is None or "warning" in self.reasons else self.figures
+
+    @property
+    def lists_records(self) -> bool:
+        """Whether to say how many records can be flagged; not where the test of all attacks finds no leak."""
+        return self.figures is None or self.leak is True
+
+
+def concluded(figures: VerdictFigures | None, context: Context, *, mismatch: bool) -> Conclusion:
+    """What these figures let one conclude; ``mismatch``: whether the target answers unlike its shadow models."""
+
+    def reasons() -> Iterator[Reason]:
+        if context.warnings:
+            yield "warning"
+        if figures is None:
+            yield "members unknown"
+        elif figures.leak is None:
+            yield "members not random"
+        elif mismatch:
+            yield "mismatch"
+        if context.shadows < _FEW:
+            yield "few models"
+
+    return Conclusion(figures, tuple(reasons()))
+
+
+def attackers(attacks: Sequence[AttackFigures]) -> list[AttackFigures]:
+    """The attacks that are not given the members of the target; all attacks if there are no others."""
+    return [attack for attack in attacks if not attack.knows_truth] or list(attacks)
