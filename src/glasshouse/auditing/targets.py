@@ -141,7 +141,7 @@ def audit_targets(
     if given := sorted({"model", "members"} & options.keys()):
         raise InputError(f"{given[0]}: every target is trained here on its own random members; leave it out.")
     trainer = as_trainer(trainer)
-    run = _audit_of(data)
+    run = audit_of(data)
     masks = random_subsets(len(as_population(data)), models=targets, fraction=attacker.fraction, seed=seed)
     results = []
     with contextlib.ExitStack() as stack:
@@ -154,7 +154,7 @@ def audit_targets(
     return SeveralTargets(tuple(results), confidence)
 
 
-def _audit_of(data: Any) -> Callable[..., AuditResult]:
+def audit_of(data: Any) -> Callable[..., AuditResult]:
     """The audit for this kind of data; without the extra ``graph``, that of records, which says what it takes."""
     if isinstance(data, Population) or importlib.util.find_spec("torch_geometric") is None:
         return audit

@@ -78,16 +78,18 @@ class Point(NamedTuple):
     tpr_interval: Interval
 
 
-def tradeoff_picture(points: Sequence[Point], *, fpr: float) -> Markup:
-    """TPR at one FPR against test accuracy; the best corner is at the lower right."""
+def tradeoff_picture(points: Sequence[Point], *, fpr: float | None) -> Markup:
+    """TPR at one FPR, or AUC without one, against test accuracy; the best corner is at the lower right."""
+    figure = "AUC" if fpr is None else f"TPR at {100 * fpr:g} % FPR"
+    chance, lowest = (0.5, 0.4) if fpr is None else (fpr, 0.0)
     lows = [point.accuracy_interval.low for point in points]
     highs = [point.accuracy_interval.high for point in points]
     room = max(0.01, 0.08 * (max(highs) - min(lows)))
-    most = max(*(point.tpr_interval.high for point in points), 2 * fpr)
+    most = max(*(point.tpr_interval.high for point in points), 2 * (fpr or 0.3))
     x = Axis(max(0.0, min(lows) - room), min(1.0, max(highs) + room), percent=True)
-    frame = Frame(x, Axis(0.0, min(1.0, 1.08 * most), percent=True), 440.0, 360.0)
-    parts = frame.grid("test accuracy → more useful", f"TPR at {100 * fpr:g} % FPR → more exposed")
-    level, end = frame.py(fpr), frame.width - frame.right
+    frame = Frame(x, Axis(lowest, min(1.0, 1.08 * most), percent=fpr is not None), 440.0, 360.0)
+    parts = frame.grid("test accuracy → more useful", f"{figure} → more exposed")
+    level, end = frame.py(chance), frame.width - frame.right
     parts.append(element("line", x1=frame.left, x2=end, y1=level, y2=level, css="chance"))
     parts.append(element("text", "chance", x=end - 4, y=level - 4, css="tick", text_anchor="end"))
     for point in points:
@@ -100,5 +102,5 @@ def tradeoff_picture(points: Sequence[Point], *, fpr: float) -> Markup:
         at, up = frame.px(point.accuracy), frame.py(point.tpr)
         parts.append(element("circle", cx=at, cy=up, r=9.0, css=f"dot s{(point.number - 1) % 6}"))
         parts.append(element("text", str(point.number), x=at, y=up + 4, css="number", text_anchor="middle"))
-    label = f"True-positive rate at a false-positive rate of {100 * fpr:g} % against test accuracy, one point per run."
+    label = f"{figure} against test accuracy, one point per run."
     return frame.picture(parts, label=label, css="plot tradeoff")

@@ -1,0 +1,242 @@
+"""Defences that fit a user's own way to train: gentler settings of it, noise, and answers that reveal less.
+
+A defence is another trainer, or another way to answer. `DEFENCES` holds, by the type of a trainer, what proposes them;
+another room or a user registers more.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import importlib.util
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from glasshouse.core.errors import InputError
+from glasshouse.data import Population
+from glasshouse.query.classify import QueryOptions
+from glasshouse.query.coarse import CoarseAnswers
+from glasshouse.query.labels_only import LabelOnly
+from glasshouse.training.sklearn import SklearnTrainer, fresh
+from glasshouse.training.trainer import Trainer
+
+if TYPE_CHECKING:
+    from torch import nn
+
+
+@dataclass(frozen=True, kw_only=True)
+class Defence:
+    """One change that may reveal less.
+
+    Args:
+        name: what is changed, as a table shows it: ``"min_samples_leaf=10"``.
+        trainer: trains with the change; None if models stay as they are.
+        query: how the model then answers; None if it answers as before.
+        code: a line of Python that makes the change.
+    """
+
+    name: str
+    trainer: Trainer | None = None
+    query: QueryOptions | None = None
+    code: str = ""
+
+
+Propose = Callable[[Any, Any], Iterator[Defence]]  # from a trainer and its data
+DEFENCES: dict[str, Propose] = {}
+
+
+def register_defences(trainer: str) -> Callable[[Propose], Propose]:
+    """Propose defences for trainers of a type, by its name; subclasses are not included.
+
+    Example:
+        >>> @register_defences("OwnTrainer")
+        ... def gentler(trainer, data):
+        ...     yield Defence(name="epochs=5", trainer=trainer)
+        >>> DEFENCES.pop("OwnTrainer") is gentler
+        True
+    """
+
+    def add(propose: Propose) -> Propose:
+        DEFENCES[trainer] = propose
+        return propose
+
+    return add
+
+
+def defences_for(trainer: Any, data: Any) -> list[Defence]:
+    """What fits a trainer and its data, the usual first choice first.
+
+    Example:
+        >>> from sklearn.tree import DecisionTreeClassifier
+        >>> population = Population([[0.0], [1.0], [2.0]], ["a", "b", "c"])
+        >>> trainer = SklearnTrainer(estimator=DecisionTreeClassifier(max_depth=20))
+        >>> [one.name for one in defences_for(trainer, population)][:3]
+        ['min_samples_leaf=5', 'min_samples_leaf=20', 'max_depth=8']
+    """
+    propose = DEFENCES.get(type(trainer).__name__)
+    found = [] if propose is None else list(propose(trainer, data))
+    return [*found, *_answers(data)]
+
+
+def _answers(data: Any) -> Iterator[Defence]:
+    """What answers may reveal less; the models stay as they are."""
+    if not isinstance(data, Population) or data.regression:
+        return
+    for digits in (2, 1):
+        yield Defence(
+            name=f"{digits} decimal{'s' if digits > 1 else ''}",
+            query=CoarseAnswers(digits=digits),
+            code=f"probabilities.round({digits})",
+        )
+    if len(data.classes) > 2:
+        yield Defence(
+            name="top class only",
+            query=CoarseAnswers(top=1, digits=2),
+            code="label, confidence = probabilities.argmax(1), probabilities.max(1).round(2)",
+        )
+    if getattr(data.features, "dtype", None) is not None:  # records that noise can be added to
+        yield Defence(name="labels alone", query=LabelOnly(), code="probabilities.argmax(1)")
+
+
+class _Rule(NamedTuple):
+    """A parameter of estimators that makes them fit less closely."""
+
+    values: tuple[Any, ...]  # to try; a factor on the present value where ``scale``
+    larger: bool  # whether larger values are gentler
+    scale: bool = False
+
+
+# by the name of a parameter, in scikit-learn, XGBoost, LightGBM and CatBoost alike
+_RULES: dict[str, _Rule] = {
+    "min_samples_leaf": _Rule((5, 20), larger=True),
+    "min_child_samples": _Rule((50, 200), larger=True),
+    "min_data_in_leaf": _Rule((20, 100), larger=True),
+    "min_child_weight": _Rule((10, 50), larger=True),
+    "max_depth": _Rule((8, 4), larger=False),
+    "depth": _Rule((4, 2), larger=False),
+    "ccp_alpha": _Rule((0.002,), larger=True),
+    "C": _Rule((0.1, 0.01), larger=False, scale=True),
+    "alpha": _Rule((10.0, 100.0), larger=True, scale=True),
+    "l2_regularization": _Rule((1.0, 10.0), larger=True),
+    "reg_lambda": _Rule((10.0, 100.0), larger=True),
+    "l2_leaf_reg": _Rule((30.0,), larger=True),
+    "max_iter": _Rule((0.25,), larger=False, scale=True),
+    "n_neighbors": _Rule((5.0,), larger=True, scale=True),
+    "var_smoothing": _Rule((1e3,), larger=True, scale=True),
+}
+_FIXED = {"early_stopping": True}  # switches that help by themselves
+_BOOSTING = ("Boost", "XGB", "LGBM")  # fewer trees fit less closely; of a forest they are only noisier
+_ITERATIVE = ("HistGradientBoosting", "MLP")  # where the number of passes is a choice, and not a limit of a solver
+
+
+@register_defences("SklearnTrainer")
+def estimator_defences(trainer: SklearnTrainer, data: Population) -> Iterator[Defence]:
+    """An estimator's own regularisers, also inside a pipeline: gentler than its present values, two of each."""
+    parameters = trainer.estimator.get_params(deep=True)
+    proposed = [(path, value) for path in parameters for value in _gentler(trainer.estimator, path, parameters)]
+    order = {name: place for place, name in enumerate([*_RULES, *_FIXED, "n_estimators", "iterations"])}
+    for path, value in sorted(proposed, key=lambda one: order[one[0].rpartition("__")[2]]):
+        changed = fresh(trainer.estimator)
+        try:
+            changed.set_params(**{path: value})
+        except (TypeError, ValueError):  # a parameter that only looks like the one that is meant
+            continue
+        name = (
+            f"{path.rpartition('__')[2]}={value:g}"
+            if isinstance(value, float)
+            else f"{path.rpartition('__')[2]}={value}"
+        )
+        yield Defence(
+            name=name, trainer=SklearnTrainer(estimator=changed), code=f"estimator.set_params({path}={value!r})"
+        )
+
+
+def _gentler(estimator: Any, path: str, parameters: dict[str, Any]) -> Iterator[Any]:
+    """Values of one parameter that fit less closely than the present one."""
+    owner, _, name = path.rpartition("__")
+    kind = type(parameters[owner] if owner else estimator).__name__
+    present = parameters[path]
+    if name in _FIXED and any(one in kind for one in _ITERATIVE) and present is not _FIXED[name]:
+        yield _FIXED[name]
+    if name in ("n_estimators", "iterations") and any(one in kind for one in _BOOSTING):
+        if isinstance(present, int) and present >= 8:
+            yield present // 4
+    elif name in _RULES and not (name == "max_iter" and not any(one in kind for one in _ITERATIVE)):
+        rule = _RULES[name]
+        missing = present is None or (isinstance(present, int | float) and present < 0)  # no limit
+        if missing and (rule.scale or isinstance(present, bool)):
+            return
+        for value in rule.values:
+            if not missing and not isinstance(present, int | float):
+                return
+            new = type(present)(present * value) if rule.scale else value
+            if missing or (new > present if rule.larger else new < present):
+                yield new
+
+
+@register_defences("TorchTrainer")
+def module_defences(trainer: Any, data: Population) -> Iterator[Defence]:
+    """Fewer epochs, early stopping, weight decay, dropout, and DP-SGD where Opacus is installed."""
+    from glasshouse.training.schedules import EarlyStopping
+
+    for part in (2, 4):
+        if (epochs := trainer.epochs // part) >= 1:
+            yield Defence(
+                name=f"epochs={epochs}",
+                trainer=dataclasses.replace(trainer, epochs=epochs),
+                code=f"TorchTrainer(…, epochs={epochs})",
+            )
+    if trainer.early_stopping is None and not data.regression:
+        yield Defence(
+            name="early stopping",
+            trainer=dataclasses.replace(trainer, early_stopping=EarlyStopping(patience=5)),
+            code="TorchTrainer(…, early_stopping=EarlyStopping(patience=5))",
+        )
+    for decay in (1e-3, 1e-2):
+        yield Defence(
+            name=f"weight_decay={decay:g}",
+            trainer=dataclasses.replace(trainer, optimizer=functools.partial(trainer.optimizer, weight_decay=decay)),
+            code=f"TorchTrainer(…, optimizer=functools.partial(torch.optim.Adam, weight_decay={decay:g}))",
+        )
+    yield Defence(
+        name="dropout=0.5",
+        trainer=dataclasses.replace(trainer, module=functools.partial(with_dropout, trainer.module, 0.5)),
+        code="nn.Dropout(0.5)  # before the last layer",
+    )
+    if importlib.util.find_spec("opacus") is not None and not data.regression:
+        from glasshouse.training.libraries import PrivateTrainer
+
+        for epsilon in (8.0, 2.0):
+            yield Defence(
+                name=f"DP-SGD, ε = {epsilon:g}",
+                trainer=PrivateTrainer(
+                    module=trainer.module, epsilon=epsilon, delta=1e-5, epochs=min(trainer.epochs, 20)
+                ),
+                code=f"PrivateTrainer(module=…, epsilon={epsilon:g}, delta=1e-5)",
+            )
+
+
+def with_dropout(make: Callable[[], nn.Module], share: float) -> nn.Module:
+    """A module whose dropout layers drop this share; without any, one is put before its last linear layer.
+
+    Example:
+        >>> from torch import nn
+        >>> with_dropout(lambda: nn.Sequential(nn.Linear(2, 4), nn.ReLU(), nn.Linear(4, 2)), 0.5)[2]
+        Sequential(
+          (0): Dropout(p=0.5, inplace=False)
+          (1): Linear(in_features=4, out_features=2, bias=True)
+        )
+    """
+    from torch import nn
+
+    module = make()
+    layers = [part for part in module.modules() if isinstance(part, nn.Dropout)]
+    for layer in layers:
+        layer.p = share
+    linear = [name for name, part in module.named_modules() if isinstance(part, nn.Linear) and name]
+    if not layers and linear:
+        module.set_submodule(linear[-1], nn.Sequential(nn.Dropout(share), module.get_submodule(linear[-1])))
+    elif not layers:
+        raise InputError("module: it has neither dropout nor a linear layer to put it before.")
+    return module

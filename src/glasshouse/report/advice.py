@@ -1,0 +1,130 @@
+"""Measured defences as plain data, in words and as a page: what each gains and what it costs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from glasshouse.evaluation import Interval
+from glasshouse.report.format import percent, rate
+from glasshouse.report.html import render_page
+from glasshouse.report.pictures.privacy import Point, tradeoff_picture
+
+
+@dataclass(frozen=True, kw_only=True)
+class MeasuredDefence:
+    """One way to train and to answer, measured on a target of its own."""
+
+    name: str  # what was changed; "as it is" for the first
+    code: str  # a line of Python that makes the change
+    attack: str  # the strongest on simulated targets, which all figures are of
+    leak: float  # its TPR at the rate that all share; its AUC where no rate can be measured
+    interval: Interval  # of the leak; all intervals hold at once
+    simulated: float  # the same figure on simulated targets, by which a defence is chosen
+    accuracy: float  # of the model on non-members
+    accuracy_interval: Interval  # likewise corrected
+    seconds: float  # that it took to train and to attack
+
+    def change(self, before: MeasuredDefence) -> str:
+        """What it gains and costs beside another: ``"leak −87 %, accuracy −0.1 points"``."""
+        less = 100 * (self.leak / before.leak - 1) if before.leak > 0 else 0.0
+        points = 100 * (self.accuracy - before.accuracy)
+        return f"leak {less:+.0f} %, accuracy {points:+.1f} points".replace("-", "−")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Advice:
+    """What each defence gains and costs, and which one is advised.
+
+    Args:
+        fpr: the false-positive rate of the leak; None: the leak is an AUC.
+        before: the model as it is.
+        tried: the defences, in the order of their simulated leak.
+        advised: the one with the smallest simulated leak among those that cost little accuracy; None if none helps.
+        fresh: the advised one again, on a target with other members that nothing was chosen on.
+        left_out: defences that were not measured, by name, each with the reason.
+        most_accuracy: how much accuracy an advised defence may cost.
+        confidence: of all intervals together.
+    """
+
+    fpr: float | None
+    before: MeasuredDefence
+    tried: tuple[MeasuredDefence, ...]
+    advised: MeasuredDefence | None
+    fresh: MeasuredDefence | None
+    left_out: Mapping[str, str]
+    most_accuracy: float
+    confidence: float = 0.95
+
+    @property
+    def figure(self) -> str:
+        """What the leak is, in words."""
+        return "AUC" if self.fpr is None else f"TPR at {rate(self.fpr)} FPR"
+
+    def shown(self, one: MeasuredDefence) -> str:
+        """A leak with its interval."""
+        low, high = one.interval
+        if self.fpr is None:
+            return f"{one.leak:.3f} [{low:.3f}, {high:.3f}]"
+        return f"{percent(one.leak)} [{100 * low:.1f}, {100 * high:.1f}]"
+
+    def sentences(self) -> tuple[str, ...]:
+        """What is advised, what it was measured on, and whether it held on a fresh target."""
+        count = len(self.tried)
+        tried = f"{count} defence{'' if count == 1 else 's'} tried"
+        if self.advised is None:
+            return (
+                f"No defence is advised: of {tried}, none leaks less on simulated targets at the cost of at most "
+                f"{100 * self.most_accuracy:g} points of accuracy.",
+            )
+        best = self.advised
+        told = [
+            f"Advised: {best.name} ({best.change(self.before)}). {self.figure}: {self.shown(self.before)} as it is, "
+            f"{self.shown(best)} with it. It has the smallest leak on simulated targets of {tried} that cost at most "
+            f"{100 * self.most_accuracy:g} points of accuracy; intervals are corrected for all of them."
+        ]
+        if best.interval.high >= self.before.interval.low:
+            told.append("The two intervals overlap, so chance may explain the difference.")
+        if self.fresh is not None:
+            low, high = best.interval
+            held = "within the interval above" if low <= self.fresh.leak <= high else "outside the interval above"
+            told.append(
+                f"On a fresh target, with other members, which nothing was chosen on, its {self.figure} is "
+                f"{self.shown(self.fresh)} ({held}) and its accuracy {percent(self.fresh.accuracy)}."
+            )
+        return tuple(told)
+
+    def rows(self) -> list[dict[str, object]]:
+        """One row per model, the one as it is first, numbered as in the picture."""
+        fresh = () if self.fresh is None else (self.fresh,)
+        return [
+            {
+                "number": number,
+                "defence": one.name,
+                "attack": one.attack,
+                "leak": one.leak,
+                "leak_low": one.interval.low,
+                "leak_high": one.interval.high,
+                "simulated_leak": one.simulated,
+                "accuracy": one.accuracy,
+                "accuracy_low": one.accuracy_interval.low,
+                "accuracy_high": one.accuracy_interval.high,
+                "seconds": round(one.seconds, 1),
+            }
+            for number, one in enumerate((self.before, *self.tried, *fresh), start=1)
+        ]
+
+    def page(self, *, title: str) -> str:
+        """One HTML page: the advice, the trade-off as a picture, and every trial."""
+        every = (self.before, *self.tried, *(() if self.fresh is None else (self.fresh,)))
+        points = [
+            Point(number, one.accuracy, one.accuracy_interval, one.leak, one.interval)
+            for number, one in enumerate(every, start=1)
+        ]
+        return render_page(
+            "advice.html.j2",
+            title=title,
+            advice=self,
+            models=list(enumerate(every, start=1)),
+            tradeoff=tradeoff_picture(points, fpr=self.fpr),
+        )
