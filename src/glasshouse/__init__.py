@@ -6,7 +6,9 @@ from glasshouse.core.optional import lazy_exports
 
 if TYPE_CHECKING:
     from glasshouse.attacks import Attack, register
+    from glasshouse.auditing.advise import advise
     from glasshouse.auditing.call import audit, audit_evidence
+    from glasshouse.auditing.defences import Defence, register_defences
     from glasshouse.auditing.options import Attacker, Evaluation
     from glasshouse.auditing.result import AuditResult
     from glasshouse.auditing.targets import SeveralTargets, audit_targets
@@ -17,6 +19,7 @@ if TYPE_CHECKING:
     from glasshouse.data.named import digits
     from glasshouse.evaluation import PrivacyClaim
     from glasshouse.evidence import Evidence, LossTrace, QueryOptions, read_evidence, write_evidence
+    from glasshouse.query.coarse import CoarseAnswers
     from glasshouse.query.labels_only import LabelOnly
     from glasshouse.training import PrivateTrainer, SklearnTrainer, TorchTrainer, mlp
 
@@ -25,6 +28,8 @@ __all__ = [
     "Attacker",
     "AuditResult",
     "BoolArray",
+    "CoarseAnswers",
+    "Defence",
     "Evaluation",
     "Evidence",
     "FloatArray",
@@ -41,6 +46,7 @@ __all__ = [
     "SklearnTrainer",
     "ThisProcess",
     "TorchTrainer",
+    "advise",
     "audit",
     "audit_evidence",
     "audit_targets",
@@ -50,6 +56,7 @@ __all__ = [
     "random_subsets",
     "read_evidence",
     "register",
+    "register_defences",
     "write_evidence",
 ]
 __version__ = "0.1.0"
@@ -57,7 +64,9 @@ __getattr__, __dir__ = lazy_exports(
     __name__,
     {
         "glasshouse.attacks": ["Attack", "register"],
+        "glasshouse.auditing.advise": ["advise"],
         "glasshouse.auditing.call": ["audit", "audit_evidence"],
+        "glasshouse.auditing.defences": ["Defence", "register_defences"],
         "glasshouse.auditing.options": ["Attacker", "Evaluation"],
         "glasshouse.auditing.result": ["AuditResult"],
         "glasshouse.auditing.targets": ["SeveralTargets", "audit_targets"],
@@ -68,6 +77,7 @@ __getattr__, __dir__ = lazy_exports(
         "glasshouse.data.named": ["digits"],
         "glasshouse.evaluation": ["PrivacyClaim"],
         "glasshouse.evidence": ["Evidence", "LossTrace", "QueryOptions", "read_evidence", "write_evidence"],
+        "glasshouse.query.coarse": ["CoarseAnswers"],
         "glasshouse.query.labels_only": ["LabelOnly"],
         "glasshouse.training": ["PrivateTrainer", "SklearnTrainer", "TorchTrainer", "mlp"],
     },

@@ -88,7 +88,7 @@ def advise(
     corrected = 1 - (1 - confidence) / count
     measured: list[tuple[Defence, MeasuredDefence]] = []
     left_out: dict[str, str] = {}
-    rates: list[float | None] = []  # the same for all: they have the same records
+    rates: list[float | None] = []  # of the model as it is; the same for all
     with contextlib.ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()) if pool is None else pool)
 
@@ -106,8 +106,10 @@ def advise(
                 progress=False,
                 **options,
             )
-            rates.append(_rate(result))
-            return _measured(defence, result, confidence=corrected, seconds=time.perf_counter() - begun)
+            if not rates:
+                rates.append(_common_rate(result))
+            seconds = time.perf_counter() - begun
+            return _measured(defence, result, rate=rates[0], confidence=corrected, seconds=seconds)
 
         every = [AS_IT_IS, *ordered]
         for defence in track(every, total=len(every), label="Defences", unit="defences", show=progress):
@@ -142,14 +144,21 @@ def advise(
     )
 
 
-def _rate(result: AuditResult) -> float | None:
-    """The rate to report first; None where none can be measured."""
-    return None if result.members is None else verdict_rate(result.fprs, int((~result.members).sum()))
+def _common_rate(result: AuditResult) -> float | None:
+    """The rate to report first; None, for the AUC, where none can be measured or ties keep every attack from it."""
+    if result.members is None:
+        return None
+    rate = verdict_rate(result.fprs, int((~result.members).sum()))
+    found = [one.metrics for one in result.outcomes.values() if one.metrics is not None]
+    reached = any(one.wanted == rate and one.first is None for metrics in found for one in metrics.rates)
+    return rate if reached else None
 
 
-def _measured(defence: Defence, result: AuditResult, *, confidence: float, seconds: float) -> MeasuredDefence:
+def _measured(
+    defence: Defence, result: AuditResult, *, rate: float | None, confidence: float, seconds: float
+) -> MeasuredDefence:
     """The figures of the attack that is strongest on simulated targets."""
-    rate, members = _rate(result), result.members
+    members = result.members
     known = {name: one.simulated for name, one in result.outcomes.items() if one.simulated}
     if members is None or not known:
         raise InputError("shadows: too few for simulated targets, by which defences are chosen; use 4 or more.")

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from numbers import Real
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from torch_geometric.data import Data
 
 from glasshouse.attacks import Attack
 from glasshouse.attacks.registry import AttackChoice, chosen_attacks
+from glasshouse.auditing.defences import Defence, register_defences, with_dropout
 from glasshouse.auditing.options import Attacker, Evaluation, check_options, documented
 from glasshouse.auditing.result import AuditResult
 from glasshouse.auditing.steps import (
@@ -358,3 +360,28 @@ def _nobody(x: Any, edge_index: Any, /) -> Any:
 def _is_time(minutes: Any) -> bool:
     """Whether this is a finite number above zero; True and "15" are not."""
     return not isinstance(minutes, bool) and isinstance(minutes, Real) and 0 < float(minutes) < np.inf
+
+
+@register_defences("GNNTrainer")
+def network_defences(trainer: GNNTrainer, data: Data) -> Iterator[Defence]:
+    """Fewer epochs, more weight decay, more dropout, fewer layers and a narrower network."""
+    for part in (2, 4):
+        if (epochs := trainer.epochs // part) >= 1:
+            yield _changed(trainer, f"epochs={epochs}", epochs=epochs)
+    for decay in (1e-3, 1e-2):
+        optimizer = functools.partial(trainer.optimizer, weight_decay=decay)
+        yield _changed(trainer, f"optimizer=adam(weight_decay={decay:g})", optimizer=optimizer)
+    if trainer.model is not None:
+        yield _changed(trainer, "dropout=0.7", model=functools.partial(with_dropout, trainer.model, 0.7))
+        return
+    for dropout in (0.5, 0.8):
+        if dropout > trainer.dropout:
+            yield _changed(trainer, f"dropout={dropout:g}", dropout=dropout)
+    if trainer.layers > 1:
+        yield _changed(trainer, f"layers={trainer.layers - 1}", layers=trainer.layers - 1)
+    if trainer.hidden >= 32:
+        yield _changed(trainer, f"hidden={trainer.hidden // 4}", hidden=trainer.hidden // 4)
+
+
+def _changed(trainer: GNNTrainer, name: str, **change: Any) -> Defence:
+    return Defence(name=name, trainer=dataclasses.replace(trainer, **change), code=f"GNNTrainer(…, {name})")

@@ -98,7 +98,7 @@ def tradeoff_picture(points: Sequence[Point], *, fpr: float | None) -> Markup:
         across, along = point.accuracy_interval, point.tpr_interval
         parts.append(element("line", x1=frame.px(across.low), x2=frame.px(across.high), y1=up, y2=up, css=css))
         parts.append(element("line", x1=at, x2=at, y1=frame.py(along.low), y2=frame.py(along.high), css=css))
-    for point in points:
+    for point in reversed(points):  # the first, which the others are compared with, above them
         at, up = frame.px(point.accuracy), frame.py(point.tpr)
         parts.append(element("circle", cx=at, cy=up, r=9.0, css=f"dot s{(point.number - 1) % 6}"))
         parts.append(element("text", str(point.number), x=at, y=up + 4, css="number", text_anchor="middle"))

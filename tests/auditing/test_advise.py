@@ -1,0 +1,195 @@
+from __future__ import annotations
+
+import functools
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.special import softmax
+from sklearn.ensemble import GradientBoostingClassifier, RandomForestClassifier
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import SVC
+from sklearn.tree import DecisionTreeClassifier
+from torch import nn
+
+from glasshouse import CoarseAnswers, Defence, InputError, Population, SklearnTrainer, TorchTrainer, advise
+from glasshouse.auditing.advise import _chosen
+from glasshouse.auditing.defences import defences_for, with_dropout
+from glasshouse.evaluation import Interval
+from glasshouse.query.classify import query
+from glasshouse.report.advice import Advice, MeasuredDefence
+
+
+def noisy_labels(records: int = 400) -> Population:
+    random = np.random.default_rng(0)
+    x = random.normal(size=(records, 3))
+    return Population(x, (x[:, 0] + random.normal(size=records) > 0).astype(int))
+
+
+def measured(name: str, *, leak: float, simulated: float, accuracy: float = 0.9) -> MeasuredDefence:
+    around = Interval(leak - 0.01, leak + 0.01)
+    figures: dict[str, Any] = {"leak": leak, "interval": around, "simulated": simulated, "accuracy": accuracy}
+    return MeasuredDefence(
+        name=name, code="f(<x>)", attack="base", accuracy_interval=Interval(0.8, 1.0), seconds=1.0, **figures
+    )
+
+
+def test_a_defence_is_chosen_by_simulated_targets_and_not_by_its_own_target() -> None:
+    before = measured("as it is", leak=0.5, simulated=0.5)
+    lucky, good = measured("lucky", leak=0.01, simulated=0.4), measured("good", leak=0.3, simulated=0.2)
+    costly = measured("costly", leak=0.0, simulated=0.0, accuracy=0.8)
+    tried = [(Defence(name=one.name), one) for one in (lucky, good, costly)]
+    chosen = _chosen(before, tried, 0.01)
+    assert chosen is not None
+    assert chosen[1] is good
+    assert _chosen(before, [(Defence(name="worse"), measured("worse", leak=0.1, simulated=0.6))], 0.01) is None
+    assert _chosen(before, tried, 0.2) == (tried[2][0], costly), "who accepts the cost gets what leaks least"
+
+
+@given(
+    logits=st.lists(st.lists(st.floats(-8, 8), min_size=3, max_size=3), min_size=12, max_size=30),
+    digits=st.integers(1, 3),
+)
+@settings(max_examples=25)
+def test_rounded_answers_have_the_losses_of_a_model_that_rounds(logits: list[list[float]], digits: int) -> None:
+    """Asked for two decimals, a model gives the losses of one that answers so itself."""
+    known = softmax(np.array(logits), axis=1)
+    labels = np.arange(len(known)) % 3
+    population = Population(np.arange(len(known), dtype=float)[:, None], labels)
+    asked = query(lambda x: known[x[:, 0].astype(int)], population, how=CoarseAnswers(digits=digits)).loss
+    rounded = known.round(digits)
+    rounded[~rounded.any(axis=1)] = 1
+    own = (rounded / rounded.sum(axis=1, keepdims=True))[np.arange(len(known)), labels]
+    inside = (own > 0) & (own < 1)
+    np.testing.assert_allclose(asked[inside], -np.log(own[inside]), rtol=1e-6, atol=1e-9)
+
+
+def test_of_the_likeliest_classes_alone_the_others_share_what_is_left() -> None:
+    population = Population(np.arange(9.0)[:, None], np.arange(9) % 3)
+    known = np.tile([0.7, 0.2, 0.1], (9, 1))
+    loss = query(lambda x: known[: len(x)], population, how=CoarseAnswers(top=1)).loss
+    np.testing.assert_allclose(np.exp(-loss[:3]), [0.7, 0.15, 0.15], atol=1e-6)
+    for wrong in ({"digits": 0}, {"top": 0}):
+        with pytest.raises(InputError, match=next(iter(wrong))):
+            CoarseAnswers(**wrong)
+
+
+@pytest.mark.parametrize(
+    ("estimator", "first", "never"),
+    [
+        (RandomForestClassifier(), "min_samples_leaf=5", "n_estimators=25"),
+        (RandomForestClassifier(min_samples_leaf=10), "min_samples_leaf=20", "min_samples_leaf=5"),
+        (GradientBoostingClassifier(), "min_samples_leaf=5", "max_depth=8"),
+        (make_pipeline(StandardScaler(), LogisticRegression(C=2.0)), "C=0.2", "max_iter=25"),
+        (SVC(C=1.0, probability=False), "C=0.1", "max_iter=-1"),
+    ],
+)
+def test_an_estimator_is_only_made_gentler(estimator: Any, first: str, never: str) -> None:
+    proposed = defences_for(SklearnTrainer(estimator=estimator), noisy_labels())
+    names = [one.name for one in proposed]
+    assert names[0] == first
+    assert never not in names
+    assert names[-1] == "labels alone"
+    changed = proposed[0].trainer
+    assert isinstance(changed, SklearnTrainer)
+    assert changed.estimator is not estimator
+    assert estimator.get_params() != changed.estimator.get_params()
+
+
+def test_a_module_is_trained_more_gently() -> None:
+    trainer = TorchTrainer(module=functools.partial(nn.Linear, 3, 2), epochs=8)
+    proposed = {one.name: one.trainer for one in defences_for(trainer, noisy_labels())}
+    assert {"epochs=4", "epochs=2", "early stopping", "weight_decay=0.01", "dropout=0.5"} <= proposed.keys()
+    gentler: Any = proposed["weight_decay=0.01"]
+    assert gentler.optimizer(nn.Linear(1, 1).parameters()).defaults["weight_decay"] == 0.01
+    own = with_dropout(lambda: nn.Sequential(nn.Dropout(0.1), nn.Linear(3, 2)), 0.5)
+    assert [part.p for part in own.modules() if isinstance(part, nn.Dropout)] == [0.5], (
+        "its own layer, and no second one"
+    )
+    with pytest.raises(InputError, match="neither dropout nor a linear layer"):
+        with_dropout(nn.Identity, 0.5)
+
+
+@pytest.fixture(scope="module")
+def advice(tmp_path_factory: pytest.TempPathFactory) -> tuple[Advice, Path]:
+    pools = tmp_path_factory.mktemp("pools")
+    return _advise(pools), pools
+
+
+def _advise(pools: Path, **options: Any) -> Advice:
+    return advise(
+        noisy_labels(),
+        trainer=DecisionTreeClassifier(),
+        defences=[
+            Defence(
+                name="min_samples_leaf=40",
+                trainer=SklearnTrainer(estimator=DecisionTreeClassifier(min_samples_leaf=40)),
+            ),
+            Defence(name="1 decimal", query=CoarseAnswers(digits=1)),
+            Defence(name="broken", trainer=lambda population, members, seed: lambda x: x[:, :1] * np.nan),
+        ],
+        attacks=["base"],
+        shadows=4,
+        pool=pools,
+        progress=False,
+        **options,
+    )
+
+
+def test_a_tree_that_knows_its_records_by_heart_is_advised_larger_leaves(advice: tuple[Advice, Path]) -> None:
+    found, _ = advice
+    assert found.advised is not None
+    assert found.fresh is not None
+    assert found.advised.name == "min_samples_leaf=40"
+    assert found.advised.simulated == min(one.simulated for one in found.tried) < found.before.simulated
+    assert found.fresh.name == "min_samples_leaf=40, fresh target"
+    low, high = found.advised.interval
+    assert low <= found.fresh.leak <= high
+    assert list(found.left_out) == ["broken"]
+    told = " ".join(found.sentences())
+    assert "Advised: min_samples_leaf=40 (leak −" in told
+    assert "On a fresh target" in told
+    assert [row["number"] for row in found.rows()] == [1, 2, 3, 4]
+
+
+def test_intervals_are_corrected_for_all_that_was_tried(advice: tuple[Advice, Path]) -> None:
+    found, pools = advice
+    many = _advise(pools, confidence=0.5)
+    assert many.before.interval.high - many.before.interval.low < found.before.interval.high - found.before.interval.low
+
+
+def test_an_advice_goes_on_with_the_pools_that_are_there(
+    advice: tuple[Advice, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found, pools = advice
+    fits: list[int] = []
+    fit = DecisionTreeClassifier.fit
+    monkeypatch.setattr(
+        DecisionTreeClassifier, "fit", lambda self, *data, **more: fits.append(1) or fit(self, *data, **more)
+    )
+    again = _advise(pools)
+    assert len(fits) == 4, "the four targets; no shadow model"
+    assert [row | {"seconds": 0} for row in again.rows()] == [row | {"seconds": 0} for row in found.rows()]
+
+
+def test_what_there_is_no_time_for_is_left_out_with_the_reason(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="minutes: 1e-09 is too little"):
+        _advise(tmp_path, minutes=1e-9)
+
+
+def test_nothing_is_advised_where_nothing_helps(advice: tuple[Advice, Path]) -> None:
+    found, _ = advice
+    none = Advice(
+        fpr=None, before=found.before, tried=(), advised=None, fresh=None, left_out={"a<b": "<i>"}, most_accuracy=0.01
+    )
+    assert none.sentences()[0].startswith("No defence is advised: of 0 defences tried")
+    page = none.page(title="<script>")
+    assert "<i>" not in page
+    assert "&lt;script&gt;" in page
+    with pytest.raises(InputError, match="defences: none is known"):
+        advise(noisy_labels(), trainer=DecisionTreeClassifier(), defences=[])
