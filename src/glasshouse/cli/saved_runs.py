@@ -11,7 +11,7 @@ import typer
 
 from glasshouse.cli.app import app, say
 from glasshouse.cli.steps import Author, Json, KeyFile, Memory, PolicyFile, Redact, Shared, checked, key_file, limits_of
-from glasshouse.config import read_policy
+from glasshouse.config import read_policy, read_supplied
 from glasshouse.core.errors import InputError, shortened
 from glasshouse.io.files import check_name, digest, resolved, write_file
 from glasshouse.io.folders import check_page, found_run
@@ -19,7 +19,13 @@ from glasshouse.io.guarded import file_size, guarded, read_content
 from glasshouse.pool.folder import pool_faults
 from glasshouse.report import Summary, read_run, read_run_with_records, render_comparison, render_html
 from glasshouse.report import compare as compare_runs
-from glasshouse.report.appendix import evidence_file, render_appendix, render_appendix_markdown
+from glasshouse.report.appendix import (
+    evidence_file,
+    render_appendix,
+    render_appendix_markdown,
+    render_appendix_record,
+    supply_form,
+)
 from glasshouse.report.policy import judge, junit_xml, policy_of
 from glasshouse.report.redaction import read_or_make_key, redacted_summary
 from glasshouse.report.run_folder import list_page, run_faults, written_at
@@ -172,24 +178,39 @@ def _ids_of(path: Path) -> dict[str, None]:
 @app.command()
 def appendix(
     run: Annotated[Path, typer.Argument(help="Folder of a run, written by audit or score.")],
-    out: Annotated[Path | None, typer.Option(help="Folder for the two files. Default: the run's folder.")] = None,
+    out: Annotated[Path | None, typer.Option(help="Folder for the files. Default: the run's folder.")] = None,
     policy: Annotated[Path | None, typer.Option(help="YAML file of limits; its findings are added.")] = None,
+    supply: Annotated[
+        Path | None,
+        typer.Option(help="YAML form with what a run cannot say; an empty one is written if it is missing."),
+    ] = None,
     shared: Shared = False,
     memory: Memory = None,
 ) -> None:
     """Write the evidence file: what was measured, declared and assumed, next to what regulators and standards ask."""
-    pages = [(out or run) / name for name in ("appendix.md", "appendix.html")]
-    summary, *_ = checked(lambda: read_run(run), *[lambda page=page: check_page(page) for page in pages])
+    pages = [(out or run) / name for name in ("appendix.md", "appendix.html", "appendix.json")]
+    form = supply is not None and not supply.exists()
+    summary, supplied, *_ = checked(
+        lambda: read_run(run),
+        lambda: {} if supply is None or form else read_supplied(supply),
+        *[lambda page=page: check_page(page) for page in pages],
+    )
     written = written_at(run)
     findings = () if policy is None else judge(summary, read_policy(policy), written=written).findings
     with guarded(run, what="a run that can be described"):
         checksum = digest(found_run(run) / "metrics.json")
-        found = evidence_file(summary, written=written, checksum=checksum, findings=findings)
-        texts = render_appendix_markdown(found), render_appendix(found)
+        found = evidence_file(summary, written=written, checksum=checksum, findings=findings, supplied=supplied)
+        texts = render_appendix_markdown(found), render_appendix(found), render_appendix_record(found)
     for page, text in zip(pages, texts, strict=True):
         say(f"Evidence file: {write_file(page, text).resolve()}")
         list_page(page)
-    say(f"{len(found.supply)} points still need your input; they come first in the file.")
+    if form and supply is not None:
+        say(f"Form: {write_file(supply, supply_form()).resolve()}")
+    if found.supply:
+        say(
+            f"{len(found.supply)} points still need your input; they come first in the file. Answer them in a form: "
+            f"--supply supply.yaml."
+        )
 
 
 _CHECKED = {

@@ -2,6 +2,14 @@
 
 from glasshouse.config.audit_file import AuditFile, read_audit_file, run_audit_file, with_options
 from glasshouse.config.data import data_names
-from glasshouse.config.policy_file import read_policy
+from glasshouse.config.policy_file import read_policy, read_supplied
 
-__all__ = ["AuditFile", "data_names", "read_audit_file", "read_policy", "run_audit_file", "with_options"]
+__all__ = [
+    "AuditFile",
+    "data_names",
+    "read_audit_file",
+    "read_policy",
+    "read_supplied",
+    "run_audit_file",
+    "with_options",
+]

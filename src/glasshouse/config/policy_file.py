@@ -1,14 +1,15 @@
-"""The policy file of ``glasshouse check``: limits on a run."""
+"""Files about a run that was saved: a policy, and the form of its evidence file."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import Field, create_model, model_validator
 
 from glasshouse.config.yaml_model import Share, Strict, read_yaml
 from glasshouse.core.errors import InputError
+from glasshouse.report.appendix import POINTS
 from glasshouse.report.policy import Limit, Policy
 
 EndName = Literal["upper", "estimate", "lower"]
@@ -71,3 +72,21 @@ def read_policy(path: Path | str) -> Policy:
         glasshouse.InputError: no/such/risk.yaml: there is no such file.
     """
     return read_yaml(Path(path), PolicyFile).build()
+
+
+if TYPE_CHECKING:
+    _Supplied = Strict
+else:
+    _text = Annotated[str, Field(min_length=1, max_length=10_000)] | None
+    _Supplied = create_model("_Supplied", __base__=Strict, __module__=__name__, **dict.fromkeys(POINTS, (_text, None)))
+
+
+def read_supplied(path: Path | str) -> dict[str, str]:
+    """The owner's answers in the form of an evidence file, by the key of `glasshouse.report.appendix.POINTS`.
+
+    Example:
+        >>> read_supplied("no/such/supply.yaml")
+        Traceback (most recent call last):
+        glasshouse.InputError: no/such/supply.yaml: there is no such file.
+    """
+    return {key: text for key, text in read_yaml(Path(path), _Supplied).model_dump().items() if text is not None}

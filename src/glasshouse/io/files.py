@@ -133,7 +133,7 @@ def _umask() -> int:
 
 
 # files that a run's list leaves out: each can be written again from the others
-MADE_AGAIN = ("report.html", "run.json", "appendix.html", "appendix.md")
+MADE_AGAIN = ("report.html", "run.json", "appendix.html", "appendix.md", "appendix.json")
 
 
 def digest(path: Path) -> str:

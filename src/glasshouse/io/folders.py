@@ -31,7 +31,8 @@ from glasshouse.io.files import (
 )
 
 PAGE_MARK = " · Glasshouse</title>"  # near the start of every page that Glasshouse writes
-_MARKS = (PAGE_MARK, 'classname="glasshouse.policy"')  # the second: of the findings for a build server
+RECORD_MARK = "glasshouse_record"  # the first key of an evidence file for programs
+_MARKS = (PAGE_MARK, RECORD_MARK, 'classname="glasshouse.policy"')  # the last: of the findings for a build server
 _UNTOUCHED = "Nothing was changed."
 
 

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import re
 from datetime import UTC, datetime
 from pathlib import Path
@@ -14,7 +15,8 @@ from glasshouse.cli import app
 from glasshouse.io.files import digest
 from glasshouse.io.folders import check_free
 from glasshouse.report import read_run
-from glasshouse.report.appendix import SOURCES, evidence_file, render_appendix, render_appendix_markdown
+from glasshouse.report.appendix import POINTS, SOURCES, evidence_file, render_appendix, render_appendix_markdown
+from glasshouse.report.run_folder import run_faults
 from tests.strategies import gaussian_evidence
 
 
@@ -53,10 +55,10 @@ def test_every_clause_says_what_it_asks_and_what_a_reader_must_supply(result: Au
 def test_the_figures_of_the_run_stand_beside_the_clause_on_simulated_attacks(result: AuditResult) -> None:
     summary = result.summary()
     aisvs = next(answers for source, answers in evidence_file(summary).answers if "AISVS" in source.name)
-    simulated = next(answer for answer in aisvs if answer.clause.place.startswith("11.3.3"))
+    simulated = next(answer for answer in aisvs if answer.clause.place.startswith("11.2.5"))
     assert summary.verdict in simulated.of("measured")
     assert "Likelihood-ratio attacks among them: lira." in simulated.of("measured")
-    private = next(answer for answer in aisvs if answer.clause.place.startswith("11.3.2"))
+    private = next(answer for answer in aisvs if answer.clause.place.startswith("11.2.4"))
     assert "Claimed: ε = 0.1 at δ = 0." in private.of("declared")
     assert any("contradict" in text for text in private.of("measured"))
 
@@ -109,3 +111,44 @@ def test_a_policy_becomes_a_part_and_a_strangers_file_stays(run: Path, tmp_path:
     with pytest.raises(InputError, match="is not a page of Glasshouse"):
         appendix(run, "--out", tmp_path / "out")
     assert (tmp_path / "out" / "appendix.md").read_text() == "mine"
+
+
+def test_what_the_owner_supplies_in_a_form_stands_beside_its_clause_and_is_open_no_longer(run: Path) -> None:
+    form = run.parent / "supply.yaml"
+    told = appendix(run, "--supply", form)
+    assert f"Form: {form.resolve()}" in told, "an empty form, to be filled in"
+    assert f"{len(POINTS)} points still need your input" in told
+    assert [line.split(":")[0] for line in form.read_text().splitlines() if re.match(r"# \w+: $", line)] == [
+        f"# {key}" for key in POINTS
+    ]
+    form.write_text(form.read_text().replace("# officer_advice: ", 'officer_advice: "Agreed <b>on 3 March</b>."'))
+    told = appendix(run, "--supply", form)
+    assert f"{len(POINTS) - 1} points still need your input" in told
+    page, markdown = (run / "appendix.html").read_text(), (run / "appendix.md").read_text()
+    assert "Agreed &lt;b&gt;on 3 March&lt;/b&gt;." in page
+    assert "<b>on" not in page + markdown
+    assert f"- [ ] {POINTS['officer_advice']}" not in markdown
+    with pytest.raises(InputError, match='officer_advise: is not a key here. Did you mean "officer_advice"'):
+        form.write_text("officer_advise: yes\n")
+        appendix(run, "--supply", form)
+
+
+def test_the_record_for_programs_has_figures_thresholds_and_versions(run: Path, result: AuditResult) -> None:
+    policy = run.parent / "risk.yaml"
+    policy.write_text("limits: [{figure: auc, most: 0.5}]\n")
+    (run.parent / "supply.yaml").write_text("risk_appetite: An AUC of at most 0.5 (rules, 2.1).\n")
+    appendix(run, "--policy", policy, "--supply", run.parent / "supply.yaml")
+    record = json.loads((run / "appendix.json").read_text())
+    measured = result.outcomes["base"].metrics
+    assert measured is not None
+    figures = next(one for one in record["attacks"] if one["attack"] == "base")
+    assert figures["auc"]["value"] == measured.auc
+    assert (figures["auc"]["low"], figures["auc"]["high"]) == tuple(measured.auc_interval)
+    assert [one["status"] for one in record["thresholds"]] == ["failed"]
+    assert record["risk_appetite"] == "An AUC of at most 0.5 (rules, 2.1)."
+    assert record["tool_versions"]["numpy"] == np.__version__
+    assert record["metrics_sha256"] == digest(run / "metrics.json")
+    assert {one["kind"] for one in record["statements"]} == {"measured", "declared", "assumed"}
+    assert not run_faults(run), "the run's list knows the three files"
+    appendix(run)
+    assert json.loads((run / "appendix.json").read_text())["thresholds"] == [], "written again"

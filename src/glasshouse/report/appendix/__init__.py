@@ -7,10 +7,13 @@ from glasshouse.report.appendix.document import (
     literal,
     render_appendix,
     render_appendix_markdown,
+    render_appendix_record,
+    supply_form,
 )
-from glasshouse.report.appendix.sources import SOURCES, Clause, Source, Statement
+from glasshouse.report.appendix.sources import POINTS, SOURCES, Clause, Source, Statement
 
 __all__ = [
+    "POINTS",
     "SOURCES",
     "Answer",
     "Appendix",
@@ -21,4 +24,6 @@ __all__ = [
     "literal",
     "render_appendix",
     "render_appendix_markdown",
+    "render_appendix_record",
+    "supply_form",
 ]

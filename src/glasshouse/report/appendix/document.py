@@ -5,15 +5,16 @@ It is written as a page, or as Markdown in which no text from outside can become
 
 from __future__ import annotations
 
+import json
 import re
 import unicodedata
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
 
-from glasshouse.io.folders import PAGE_MARK
-from glasshouse.report.appendix.sources import SOURCES, Clause, Source, Statement
-from glasshouse.report.figures import Column, columns_at
+from glasshouse.io.folders import PAGE_MARK, RECORD_MARK
+from glasshouse.report.appendix.sources import POINTS, SOURCES, Clause, Source, Statement
+from glasshouse.report.figures import Column, Estimate, columns_at
 from glasshouse.report.html import render_page
 from glasshouse.report.policy import Finding
 from glasshouse.report.summary import Summary
@@ -40,6 +41,7 @@ class Appendix:
     checksum: str  # SHA-256 of its figures, ``metrics.json``
     answers: tuple[tuple[Source, tuple[Answer, ...]], ...]  # by source, in the order of its clauses
     findings: tuple[Finding, ...] = ()  # what a policy says about the run; empty without one
+    supplied: Mapping[str, str] = field(default_factory=dict)  # the owner's answers, by the key of `POINTS`
 
     @property
     def title(self) -> str:
@@ -53,8 +55,17 @@ class Appendix:
 
     @property
     def supply(self) -> list[str]:
-        """Everything that a reader must still supply, once each."""
-        return list(dict.fromkeys(text for _, answers in self.answers for one in answers for text in one.clause.supply))
+        """Everything that is still to be supplied, once each."""
+        asked = (key for _, answers in self.answers for one in answers for key in one.clause.supply)
+        return [POINTS[key] for key in dict.fromkeys(asked) if key not in self.supplied]
+
+    def owner(self, answer: Answer) -> list[str]:
+        """What the owner supplied to one clause."""
+        return [f"{POINTS[key]} {self.supplied[key]}" for key in answer.clause.supply if key in self.supplied]
+
+    def missing(self, answer: Answer) -> list[str]:
+        """What is still to be supplied to one clause."""
+        return [POINTS[key] for key in answer.clause.supply if key not in self.supplied]
 
 
 def evidence_file(
@@ -63,6 +74,7 @@ def evidence_file(
     written: datetime | None = None,
     checksum: str = "",
     findings: Sequence[Finding] = (),
+    supplied: Mapping[str, str] | None = None,
     sources: Sequence[Source] = SOURCES,
 ) -> Appendix:
     """Put what a run measured, declared and assumed beside what sources ask for.
@@ -72,6 +84,7 @@ def evidence_file(
         written: when it was saved.
         checksum: of its figures, so that the document belongs to one run.
         findings: of a policy on the run.
+        supplied: the owner's answers to what a run cannot say, by the key of `POINTS`.
         sources: what to answer.
 
     Example:
@@ -92,7 +105,14 @@ def evidence_file(
         )
         for source in sources
     )
-    return Appendix(summary=summary, written=written, checksum=checksum, answers=answers, findings=tuple(findings))
+    return Appendix(
+        summary=summary,
+        written=written,
+        checksum=checksum,
+        answers=answers,
+        findings=tuple(findings),
+        supplied=dict(supplied or {}),
+    )
 
 
 # A character reference is never markup, in CommonMark and in Python-Markdown alike; a backslash is, in some places.
@@ -153,9 +173,14 @@ def render_appendix_markdown(appendix: Appendix) -> str:
             for kind in ("measured", "declared", "assumed"):
                 if texts := answer.of(kind):
                     lines += [f"**{kind.capitalize()}**", "", *[f"- {literal(text)}" for text in texts], ""]
-            if answer.clause.supply:
-                lines += ["**Still to supply**", "", *[f"- {literal(text)}" for text in answer.clause.supply], ""]
+            for title, texts in (("Supplied by the owner", appendix.owner(answer)), _open(appendix, answer)):
+                if texts:
+                    lines += [f"**{title}**", "", *[f"- {literal(text)}" for text in texts], ""]
     return "\n".join(lines)
+
+
+def _open(appendix: Appendix, answer: Answer) -> tuple[str, list[str]]:
+    return "Still to supply", appendix.missing(answer)
 
 
 def _attack_rows(appendix: Appendix) -> list[str]:
@@ -182,3 +207,48 @@ def render_appendix(appendix: Appendix) -> str:
         True
     """
     return render_page("appendix.html.j2", title=appendix.title, appendix=appendix, summary=appendix.summary)
+
+
+def render_appendix_record(appendix: Appendix) -> str:
+    """An evidence file as JSON, for programs: figures, thresholds with their findings, versions and all statements."""
+    context = appendix.summary.context
+    record = {
+        RECORD_MARK: 1,
+        "title": context.title,
+        "written": None if appendix.written is None else appendix.written.isoformat(),
+        "metrics_sha256": appendix.checksum,
+        "tool_versions": dict(context.versions),
+        "seed": context.seed,
+        "data_fingerprint": context.fingerprint,
+        "attacks": [
+            {"attack": one.name, **{column.name: _number(column.of(one)) for column in appendix.columns}}
+            for one in appendix.summary.attacks
+        ],
+        "thresholds": [{"status": one.status, "finding": one.line} for one in appendix.findings],
+        "risk_appetite": appendix.supplied.get("risk_appetite"),
+        "statements": [
+            {"source": source.name, "place": answer.clause.place, "kind": one.kind, "text": one.text}
+            for source, answers in appendix.answers
+            for answer in answers
+            for one in answer.statements
+        ],
+        "supplied": dict(appendix.supplied),
+        "still_to_supply": appendix.supply,
+    }
+    return json.dumps(record, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def _number(found: Estimate | None) -> dict[str, float | None] | None:
+    """A figure with the ends of its interval; None where it was not measured."""
+    if found is None:
+        return None
+    low, high = found.interval or (None, None)
+    return {"value": found.value, "low": low, "high": high}
+
+
+def supply_form() -> str:
+    """An empty form: one key for each point that a run cannot say, with the point above it."""
+    lines = ["# What an audit cannot say about itself. Answer what applies, in your own words; leave out the rest.", ""]
+    for key, point in POINTS.items():
+        lines += [f"# {point}", f"# {key}: ", ""]
+    return "\n".join(lines)

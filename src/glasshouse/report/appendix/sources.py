@@ -6,7 +6,7 @@ Clauses are paraphrased; a reader must read the source. Paragraph numbers are gi
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -137,6 +137,31 @@ def repeatable(summary: Summary) -> Iterator[Statement]:
         yield _measured(text=f"Versions: {versions}.")
 
 
+# what a run cannot say and its owner must add, by the key of a form (``supply.yaml``)
+POINTS: Mapping[str, str] = {
+    "risk_accepted": "Whether the measured risk is small enough: a decision of the controller and the authority.",
+    "reach": "Who can reach the model and its answers, and which other data they could join with them.",
+    "data_origin": "Where the training data come from, and how they were minimised, cleaned or pseudonymised.",
+    "answers_limited": "What limits the answers of the model in use (labels alone, rounding, rate limits).",
+    "reviewed_by": "Who reviewed the development of the model, when, and with what result.",
+    "other_attacks": "Tests of attribute inference, exfiltration, regurgitation, inversion and reconstruction: this "
+    "run tested membership inference alone.",
+    "repeated": "How often the tests are repeated, and after which changes of the model.",
+    "impact_assessment": "The data protection impact assessment, or the decision that none is needed.",
+    "officer_advice": "The advice of the data protection officer.",
+    "calibration": "How the outputs are calibrated: this run does not measure that.",
+    "accountant": "The record of the privacy accountant: noise, clipping, sampling rate, steps, ε and δ.",
+    "limit_set_by": "What counts as meaningful: a limit that was set before the audit, and who set it.",
+    "model_version": "That the audited model is the one in use: its version or checksum.",
+    "model_choice": "Why this kind of model and these parameters were needed for the research.",
+    "file_checked": "Simulated attribute inference, and a check that the model's file holds no training records (as "
+    "those of nearest neighbours and support vector machines do): this run looks at answers alone.",
+    "release_tier": "The tier or class of the release under the rules of the environment, and who decided it.",
+    "recipient": "Who receives the model, and whether as a file or behind an interface.",
+    "risk_appetite": "The risk that the environment accepts for outputs of this kind, and where it is written down.",
+    "kept_record": "Where this evidence file and its JSON record are kept, and for how long.",
+}
+
 Says = Callable[[Summary], Iterator[Statement]]
 _STRENGTH = (attacks_tried, likelihood_ratio, outcome, by_groups, smallest_leak, drawn_at_random, trained_alike)
 
@@ -148,7 +173,7 @@ class Clause:
     place: str  # where in the source
     asks: str  # what it asks, in our own words
     says: tuple[Says, ...] = ()  # functions that give what a run has to say to it
-    supply: tuple[str, ...] = ()  # what a run cannot say, and a reader must add
+    supply: tuple[str, ...] = ()  # keys of `POINTS`
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -156,7 +181,7 @@ class Source:
     """A document that asks for evidence."""
 
     name: str
-    reference: str
+    reference: str  # with the version that was read
     clauses: tuple[Clause, ...]
 
 
@@ -172,26 +197,20 @@ SOURCES = (
                 "through the model, or that their data are obtained from it by asking it, with all means that "
                 "somebody is reasonably likely to use.",
                 says=(outcome, by_groups, smallest_leak, same_answers),
-                supply=(
-                    "Whether the measured risk is small enough: a decision of the controller and the authority.",
-                    "Who can reach the model and its answers, and which other data they could join with them.",
-                ),
+                supply=("risk_accepted", "reach"),
             ),
             Clause(
                 place="Question 1, design of the model",
                 asks="How data were chosen and reduced, how the training limits what is learned about a person, and "
                 "what the answers give away.",
                 says=(training, claimed, how_well),
-                supply=(
-                    "Where the training data come from, and how they were minimised, cleaned or pseudonymised.",
-                    "What limits the answers of the model in use (labels alone, rounding, rate limits).",
-                ),
+                supply=("data_origin", "answers_limited"),
             ),
             Clause(
                 place="Question 1, analysis of the model",
                 asks="Whether the measures were carried out as planned, shown by reviews or audits.",
                 says=(repeatable,),
-                supply=("Who reviewed the development of the model, when, and with what result.",),
+                supply=("reviewed_by",),
             ),
             Clause(
                 place="Question 1, testing and resistance to attacks",
@@ -199,83 +218,83 @@ SOURCES = (
                 "were made; named are membership and attribute inference, exfiltration, regurgitation of training "
                 "data, model inversion and reconstruction.",
                 says=(attacks_tried, outcome, smallest_leak, drawn_at_random, trained_alike),
-                supply=(
-                    "Tests of attribute inference, exfiltration, regurgitation, inversion and reconstruction: this run "
-                    "tested membership inference alone.",
-                    "How often the tests are repeated, and after which changes of the model.",
-                ),
+                supply=("other_attacks", "repeated"),
             ),
             Clause(
                 place="Question 1, documentation",
                 asks="Records that let an authority follow the assessment: impact assessments, the advice of the data "
                 "protection officer, measures taken, and what shows the resistance of the model.",
                 says=(repeatable, who_was_trained_on),
-                supply=(
-                    "The data protection impact assessment, or the decision that none is needed.",
-                    "The advice of the data protection officer.",
-                ),
+                supply=("impact_assessment", "officer_advice"),
             ),
         ),
     ),
     Source(
-        name="OWASP AI Security Verification Standard (AISVS) 1.0, C11.3 Membership-inference mitigation",
-        reference="github.com/OWASP/AISVS, chapter C11.",
+        name="OWASP AI Security Verification Standard (AISVS) 1.0, C11.2 Membership inference and model inversion",
+        reference="github.com/OWASP/AISVS, version 1.0 as of September 2026 (C11.3 is about model extraction).",
         clauses=(
             Clause(
-                place="11.3.1 (level 2)",
-                asks="Outputs are calibrated or perturbed, so that the model is not too sure about training records.",
+                place="11.2.3 (level 2)",
+                asks="Outputs are calibrated, so that the model is not overconfident.",
                 says=(how_well,),
-                supply=("How the outputs are calibrated: this run does not measure that.",),
+                supply=("calibration",),
             ),
             Clause(
-                place="11.3.2 (level 2)",
-                asks="Training on sensitive data uses differentially private optimisation with a documented budget ε.",
+                place="11.2.4 (level 2)",
+                asks="Training on sensitive data uses differentially private optimisation.",
                 says=(claimed, training),
-                supply=("The record of the privacy accountant: noise, clipping, sampling rate, steps, ε and δ.",),
+                supply=("accountant",),
             ),
             Clause(
-                place="11.3.3 (level 3)",
-                asks="Simulated membership-inference attacks, such as shadow-model, likelihood-ratio or label-only "
-                "ones, show that an attacker does not do meaningfully better than guessing on held-out data.",
+                place="11.2.5 (level 3)",
+                asks="Simulated membership-inference attacks show that an attacker does no better than guessing on the "
+                "evaluated data.",
                 says=_STRENGTH,
-                supply=(
-                    "What counts as meaningful: a limit that was set before the audit, and who set it.",
-                    "That the audited model is the one in use: its version or checksum.",
-                ),
+                supply=("limit_set_by", "model_version"),
             ),
         ),
     ),
     Source(
         name="United Kingdom, trusted research environments: release of trained models",
-        reference="GRAIMATTER recommendations (2022) and SACRO-ML (arXiv 2212.01233). Each environment has its own "
-        "rules.",
+        reference="GRAIMATTER recommendations (2022), SACRO-ML (arXiv 2212.01233) and the SATRE specification, pillar "
+        "Data management, as read in its repository (sa-tre/satre-specification); SATRE is cited by chapter, since "
+        "its numbers differ between versions. Each environment has its own rules.",
         clauses=(
             Clause(
                 place="Before and during the training",
                 asks="Choices of model and training that are known to raise the risk, such as overfitting, are avoided "
                 "or explained.",
                 says=(training, how_well, claimed),
-                supply=("Why this kind of model and these parameters were needed for the research.",),
+                supply=("model_choice",),
             ),
             Clause(
                 place="After the training",
                 asks="The trained model is attacked in simulations, and the output checker gets the results with a "
                 "description of how they were made.",
                 says=(*_STRENGTH, repeatable),
-                supply=(
-                    "Simulated attribute inference, and a check that the model's file holds no training records (as "
-                    "those of nearest neighbours and support vector machines do): this run looks at answers alone.",
-                ),
+                supply=("file_checked",),
             ),
             Clause(
                 place="Release",
                 asks="How sensitive the data are, who receives the model and in which form decide how strict the "
                 "checks are, and whether it leaves the environment.",
                 says=(who_was_trained_on, same_answers),
-                supply=(
-                    "The tier or class of the release under the rules of the environment, and who decided it.",
-                    "Who receives the model, and whether as a file or behind an interface.",
-                ),
+                supply=("release_tier", "recipient"),
+            ),
+            Clause(
+                place="SATRE, output management: basis and automation of checks",
+                asks="Output checkers decide on a statistical basis, helped by checks that are partly automatic; for "
+                "outputs that nobody can read, such as files of models, the risks are mitigated and documented.",
+                says=(*_STRENGTH,),
+                supply=("risk_appetite",),
+            ),
+            Clause(
+                place="SATRE, output management and data lifecycle: records",
+                asks="Thresholds, the accepted risk and the versions of the tools behind a decision are on record, and "
+                "decisions about data can be inspected by all who are concerned. The file appendix.json is that record "
+                "in a form that programs read.",
+                says=(repeatable,),
+                supply=("kept_record",),
             ),
         ),
     ),
