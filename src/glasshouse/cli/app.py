@@ -55,6 +55,10 @@ COMMANDS = {
         "glasshouse.cli.saved_runs",
         "Write the evidence file: what was measured, declared and assumed, next to what regulators and standards ask.",
     ),
+    "index": (
+        "glasshouse.cli.saved_runs",
+        "Write a page over many runs: rating, model, date, and what changed since the run before on the same data.",
+    ),
     "check": (
         "glasshouse.cli.saved_runs",
         "Judge a run by a policy: exit code 0 if no limit is exceeded, 3 if one is, 4 if the run is inconclusive.",

@@ -1,4 +1,4 @@
-"""Commands on runs that were saved: ``report``, ``compare``, ``verify``, ``lookup``, ``appendix`` and ``check``."""
+"""Commands on saved runs: ``report``, ``compare``, ``verify``, ``lookup``, ``appendix``, ``index`` and ``check``."""
 
 from __future__ import annotations
 
@@ -26,6 +26,7 @@ from glasshouse.report.appendix import (
     render_appendix_record,
     supply_form,
 )
+from glasshouse.report.index import index_runs
 from glasshouse.report.policy import judge, junit_xml, policy_of
 from glasshouse.report.redaction import read_or_make_key, redacted_summary
 from glasshouse.report.run_folder import list_page, run_faults, written_at
@@ -211,6 +212,23 @@ def appendix(
             f"{len(found.supply)} points still need your input; they come first in the file. Answer them in a form: "
             f"--supply supply.yaml."
         )
+
+
+@app.command()
+def index(
+    folder: Annotated[Path, typer.Argument(help="Folder with runs in it, at any depth up to four.")],
+    out: Annotated[Path | None, typer.Option(help="Page to write. Default: index.html in the folder.")] = None,
+    title: Annotated[str, typer.Option(help="Title of the page.")] = "Audits",
+    shared: Shared = False,
+    memory: Memory = None,
+) -> None:
+    """Write a page over many runs: rating, model, date, and what changed since the run before on the same data."""
+    page = out or folder / "index.html"
+    found, _ = checked(lambda: index_runs(folder), lambda: check_page(page))
+    place = write_file(page, found.page(title=title))
+    say(*(f"{run.date}  {run.rating.word}  {run.place}" for run in found.runs))
+    say(*(f"{name}: could not be read: {fault}" for name, fault in found.refused.items()), err=True)
+    say(f"Index: {place.resolve()}")
 
 
 _CHECKED = {
