@@ -11,7 +11,7 @@ from glasshouse.config.yaml_model import Share, Strict, read_yaml
 from glasshouse.core.errors import InputError
 from glasshouse.report.policy import Limit, Policy
 
-EndName = Literal["upper", "estimate", "lower"]
+EndName = Literal["upper", "estimate", "lower", "both"]
 
 
 class LimitSection(Strict):

@@ -17,13 +17,14 @@ from typing import Any, Literal
 
 from glasshouse.core.errors import InputError
 from glasshouse.evaluation import Interval
+from glasshouse.evaluation.metrics import ENOUGH_WRONG
 from glasshouse.report.decision.conclusion import attackers
 from glasshouse.report.figures import FIGURES, AttackFigures, Estimate, Figure, group_estimate
 from glasshouse.report.format import rate, whole
 from glasshouse.report.run_folder import read_manifest
 from glasshouse.report.summary import Summary
 
-End = Literal["upper", "estimate", "lower"]
+End = Literal["upper", "estimate", "lower", "both"]
 
 HEADLINE = "headline"  # in policies: the verdict attack, the strongest one on simulated targets
 EVERY = "every"
@@ -135,8 +136,9 @@ class Policy:
     Args:
         limits: on figures; one or more.
         end: which end of an interval is compared with the limit. ``"upper"``: the model passes only if the limit is
-            met with confidence. ``"estimate"``: the measured value counts. ``"lower"``: it fails only if the limit is
-            exceeded with confidence.
+            met with confidence. ``"estimate"``: the measured value counts, where the sample resolves it.
+            ``"lower"``: it fails only if the limit is exceeded with confidence. ``"both"``: between the two, too few
+            records to say, which is inconclusive.
         attacks: names of attacks that the run must have tried.
         shadows: how many shadow models the run must have had, at least.
         age_days: how old the run may be.
@@ -175,14 +177,14 @@ def usual_policy(summary: Summary) -> Policy:
     privacy = summary.privacy
     if privacy is not None and privacy.claim is not None:
         limits.append(Limit(figure="epsilon", most=privacy.claim.epsilon))
-    return Policy(limits=tuple(limits))
+    return Policy(limits=tuple(limits), end="both")
 
 
 Status = Literal["passed", "failed", "unknown"]
 _SIGNS: dict[Status, str] = {"passed": "PASS", "failed": "FAIL", "unknown": "????"}
 _CODES: dict[Status, int] = {"passed": 0, "failed": 3, "unknown": 4}  # 1 and 2 are those of faults and crashes
-_ENDS: dict[End, str] = {"upper": "upper end", "estimate": "estimate", "lower": "lower end"}
-_NOT_RANDOM = "members were not drawn at random, so no figure of this run shows what the model leaks"
+_ENDS = {"upper": "upper end", "estimate": "estimate", "lower": "lower end"}
+_FEW_MEMBERS = 20  # of a group; the share of fewer is too coarse to be compared without its interval
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -251,18 +253,21 @@ class Verdict:
         return _CODES[self.status]
 
 
-def judge(summary: Summary, policy: Policy, *, written: datetime | None = None, now: datetime | None = None) -> Verdict:
-    """What a run shows about each requirement of a policy.
+def judge(
+    summary: Summary, policy: Policy | None = None, *, written: datetime | None = None, now: datetime | None = None
+) -> Verdict:
+    """What a run shows about each requirement of a policy; rating and gate both ask this.
 
-    A figure that the run did not measure is ``"unknown"``, and so is every figure of a run whose members were not drawn
-    at random: such a run never passes.
+    A figure that the run did not measure is ``"unknown"``, and so is every figure of a run that says nothing about the
+    model (`Conclusion.silent`): such a run never passes.
 
     Args:
         summary: of the run.
-        policy: the requirements.
+        policy: the requirements; by default those of `usual_policy`.
         written: when the run was saved; None if that is not known.
         now: the time to reckon its age by; the clock's by default.
     """
+    policy = usual_policy(summary) if policy is None else policy
     findings = [*_of_the_run(summary, policy, written=written, now=now or datetime.now(UTC))]
     for limit in policy.limits:
         findings += _of_limit(summary, limit, limit.end or policy.end)
@@ -292,10 +297,8 @@ def _of_the_run(summary: Summary, policy: Policy, *, written: datetime | None, n
 
 
 def _of_limit(summary: Summary, limit: Limit, end: End) -> list[Finding]:
-    if summary.members is None:
-        return [_unknown(limit, "the members of the target are not known")]
-    if "members not random" in summary.conclusion.reasons:
-        return [_unknown(limit, _NOT_RANDOM)]
+    if summary.conclusion.silent:
+        return [_unknown(limit, summary.conclusion.why.rstrip("."))]
     if limit.figure == "epsilon":
         return [_of_epsilon(summary, limit)]
     if limit.group is not None:
@@ -336,7 +339,8 @@ def _of_verdict_attack(summary: Summary, limit: Limit, end: End) -> Finding:
     if limit.figure == "auc":
         return _compared(limit, end, Estimate(found.auc, found.auc_interval), who=found.title)
     if limit.figure == "tpr" and shown is not None and shown.wanted == limit.at_fpr and shown.reached:
-        return _compared(limit, end, Estimate(shown.tpr, shown.tpr_interval), who=found.title)
+        estimate = Estimate(shown.tpr, shown.tpr_interval)
+        return _compared(limit, end, estimate, who=found.title, resolved=shown.allowed >= ENOUGH_WRONG)
     # the verdict is about one rate and the AUC; the same attack's other figures are its own
     return _of_attack(summary.attack(found.attack), limit, end)
 
@@ -348,7 +352,9 @@ def _of_attack(attack: AttackFigures, limit: Limit, end: End) -> Finding:
         if limit.at_fpr is not None:
             at = f" at {rate(limit.at_fpr)} FPR; audit with that rate among fprs, and enough records"
         return _unknown(limit, f"{attack.name} has no such figure{at}", f"not measured for {attack.name}")
-    return _compared(limit, end, found, who=attack.name)
+    measured = attack.metrics.rate_at(limit.at_fpr) if attack.metrics is not None and limit.at_fpr is not None else None
+    resolved = measured is None or measured.allowed >= ENOUGH_WRONG
+    return _compared(limit, end, found, who=attack.name, resolved=resolved)
 
 
 def _of_groups(summary: Summary, limit: Limit, end: End) -> list[Finding]:
@@ -364,20 +370,26 @@ def _of_groups(summary: Summary, limit: Limit, end: End) -> list[Finding]:
             counts = f"{who} is too small: {group.members} members, {group.non_members} non-members"
             findings.append(_unknown(limit, counts))
         else:
-            findings.append(_compared(limit, end, found, who=who, plain=f"in {who}, the verdict attack"))
+            plain, resolved = f"in {who}, the verdict attack", group.members >= _FEW_MEMBERS
+            findings.append(_compared(limit, end, found, who=who, plain=plain, resolved=resolved))
     return findings
 
 
-def _compared(limit: Limit, end: End, found: Estimate, *, who: str, plain: str = "") -> Finding:
-    interval = found.interval or Interval(found.value, found.value)
+def _compared(limit: Limit, end: End, found: Estimate, *, who: str, plain: str = "", resolved: bool = True) -> Finding:
+    """An estimate beside its limit; ``resolved``: whether the sample is large enough to judge the bare estimate."""
+    interval, shown = found.interval or Interval(found.value, found.value), limit.described.amount
+    if end == "both":  # the end that decides, if one does
+        end = "lower" if interval.low > limit.most else "upper"
+        resolved = end == "lower" or interval.high <= limit.most
+    elif end != "estimate":
+        resolved = True
     judged = {"upper": interval.high, "estimate": found.value, "lower": interval.low}[end]
-    shown = limit.described.amount
-    reason = f"{who} {shown(found.value)}, interval {shown(interval.low)} to {shown(interval.high)}"
+    how = f"judged by the {_ENDS[end]}" if resolved else "too few records to say whether the limit is exceeded"
     return Finding(
         rule=limit.words,
-        status="failed" if judged > limit.most else "passed",
-        reason=f"{reason}, judged by its {_ENDS[end]}",
-        plain=f"{limit.plain(plain or who, found.value, interval)}, judged by the {_ENDS[end]}",
+        status="unknown" if not resolved else "failed" if judged > limit.most else "passed",
+        reason=f"{who} {shown(found.value)}, interval {shown(interval.low)} to {shown(interval.high)}, {how}",
+        plain=f"{limit.plain(plain or who, found.value, interval)}, {how}",
     )
 
 

@@ -1,6 +1,6 @@
 """What a run lets one conclude: whether it says anything, what, how strongly, and by which attack.
 
-Rating, first page, next steps, policies, comparisons, page and terminal read it.
+Rating, gate, first page, next steps, comparisons, evidence file, page and terminal read it.
 """
 
 from __future__ import annotations
@@ -18,6 +18,18 @@ from glasshouse.report.format import rate
 Reason = Literal["warning", "members unknown", "members not random", "mismatch", "few models"]
 
 _FEW = 4  # shadow models; with fewer the attacks are weak, and finding nothing says little
+_WHY: dict[Reason, str] = {
+    "warning": "The input of the audit has a fault, which the warning above describes.",
+    "members unknown": "It is not known which records trained the model, so nothing could be measured.",
+    "members not random": (
+        "The training data differ in kind from the non-members, so nothing here shows what the model reveals."
+    ),
+    "mismatch": (
+        "The model answers differently from the shadow models that the attacker compared it with, so the attacks were "
+        "weaker than they could be. A leak that they show is real; one that they do not show may exist too."
+    ),
+    "few models": "With {shadows} shadow models the attacks are weak, so a negative result says little.",
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,6 +100,7 @@ class Conclusion:
 
     figures: VerdictFigures | None  # None if the members are not known
     reasons: tuple[Reason, ...]  # why finding nothing would say nothing, the weightiest first
+    shadows: int  # how many shadow models the attacker had
 
     @property
     def leak(self) -> bool | None:
@@ -101,6 +114,16 @@ class Conclusion:
         They do not where the members are not known or were not drawn at random, or where the input has a fault.
         """
         return None if self.leak is None or "warning" in self.reasons else self.figures
+
+    @property
+    def silent(self) -> bool:
+        """Whether the run says nothing about the model; a leak that is shown was shown, however weak the attacks."""
+        return bool(self.reasons) and (self.leak is not True or "warning" in self.reasons)
+
+    @property
+    def why(self) -> str:
+        """The weightiest reason in a sentence; empty if there is none."""
+        return _WHY[self.reasons[0]].format(shadows=self.shadows or "no") if self.reasons else ""
 
     @property
     def lists_records(self) -> bool:
@@ -123,7 +146,7 @@ def concluded(figures: VerdictFigures | None, context: Context, *, mismatch: boo
         if context.shadows < _FEW:
             yield "few models"
 
-    return Conclusion(figures, tuple(reasons()))
+    return Conclusion(figures, tuple(reasons()), context.shadows)
 
 
 def attackers(attacks: Sequence[AttackFigures]) -> list[AttackFigures]:

@@ -1,0 +1,106 @@
+"""The page that decides, on real small runs: one judgement by rating and gate, and the seven cases of issue 43."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_breast_cancer
+from sklearn.linear_model import LogisticRegression
+from sklearn.naive_bayes import GaussianNB
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from typer.testing import CliRunner
+
+from glasshouse import AuditResult, Population, audit, audit_evidence
+from glasshouse.cli import app
+from glasshouse.report.appendix import evidence_file
+from glasshouse.report.decision.rating import rating_of
+from glasshouse.report.policy import Limit, Policy, judge
+from tests.strategies import gaussian_evidence
+
+RUNNER = CliRunner()
+
+
+def split(count: int, *, seed: int = 0) -> np.ndarray:
+    """A random half, [N]."""
+    return np.random.default_rng(seed).permutation(count) < count // 2
+
+
+def logistic(strength: float) -> Any:
+    return make_pipeline(StandardScaler(), LogisticRegression(C=strength))
+
+
+@pytest.fixture(scope="module")
+def cancer() -> tuple[Population, np.ndarray]:
+    x, y = load_breast_cancer(return_X_y=True)
+    return Population(x, y), split(len(y), seed=1)
+
+
+@pytest.fixture(scope="module")
+def unheard(cancer: tuple[Population, np.ndarray]) -> dict[str, AuditResult]:
+    """Runs that say nothing: no shadow models and an AUC of about 0.5; a target unlike its shadow models."""
+    population, members = cancer
+    target = logistic(0.01).fit(population.x[members], population.y[members])
+    return {
+        "no shadow models": audit(population, members=members, trainer=GaussianNB(), shadows=0, attacks=["loss"]),
+        "mismatch": audit(
+            population, model=target, members=members, trainer=logistic(0.2), shadows=6, attacks=["base"]
+        ),
+    }
+
+
+@pytest.mark.parametrize("kind", ["no shadow models", "mismatch"])
+def test_case_2_the_gate_does_not_pass_a_run_that_says_nothing(
+    unheard: dict[str, AuditResult], kind: str, tmp_path: Path
+) -> None:
+    """Whatever the limit, and however far below or above it the figure is; rating and evidence file say the same."""
+    result = unheard[kind]
+    summary = result.summary()
+    assert summary.conclusion.leak is False
+    assert summary.conclusion.silent
+    assert kind != "mismatch" or result.mismatch
+    for policy in (None, *(Policy(limits=(Limit(figure="auc", most=most),)) for most in (0.4, 1.0))):
+        verdict, rating = judge(summary, policy), rating_of(summary, policy)
+        assert (verdict.exit_code, rating.word, rating.findings) == (4, "Inconclusive", verdict.findings)
+        assert summary.conclusion.why in rating.sentences
+    folder = result.save(tmp_path / "run")
+    (tmp_path / "loose.yaml").write_text("limits: [{figure: auc, most: 1}]")
+    for options in ([], ["--policy", str(tmp_path / "loose.yaml")]):
+        told = RUNNER.invoke(app, ["check", str(folder), *options])
+        assert told.exit_code == 4, told.output
+    told_first = [one.text for _, answers in evidence_file(summary).answers for a in answers for one in a.statements]
+    assert any(text.startswith("Rated: Inconclusive.") for text in told_first)
+
+
+def test_without_a_policy_the_gate_uses_the_runs_own_and_else_the_usual_one(tmp_path: Path) -> None:
+    """So the page of a run and its gate agree."""
+    evidence, members = gaussian_evidence(records=1500, models=8, shift=2.0, seed=1)
+    result = audit_evidence(evidence, members=members, attacks=["base"])
+    plain = result.save(tmp_path / "plain")
+    lenient = result.save(tmp_path / "lenient", policy=Policy(limits=(Limit(figure="auc", most=1.0),)))
+    codes = [RUNNER.invoke(app, ["check", str(folder)]).exit_code for folder in (plain, lenient)]
+    assert codes == [3, 0]
+    for folder, word in ((plain, "High exposure"), (lenient, "Within the policy, though a leak is shown")):
+        assert word in (folder / "report.html").read_text()
+
+
+def test_an_estimate_counts_only_where_the_sample_resolves_it() -> None:
+    """One of 1 % of 300 non-members may be flagged three times: the bare estimate says nothing, its ends do."""
+    evidence, members = gaussian_evidence(records=600, models=8, shift=2.0, seed=0)
+    small = audit_evidence(evidence, members=members, attacks=["base"]).summary()
+    for attack in ("headline", "base"):
+        limit = Limit(figure="tpr", at_fpr=0.01, most=0.9, attack=attack)
+        found = {
+            end: judge(small, Policy(limits=(dataclasses.replace(limit, end=end),))).status  # type: ignore[arg-type]
+            for end in ("upper", "estimate", "lower", "both")
+        }
+        assert found == {"upper": "passed", "estimate": "unknown", "lower": "passed", "both": "passed"}
+    (unsure,) = judge(small, Policy(limits=(Limit(figure="tpr", at_fpr=0.01, most=0.2),), end="both")).findings
+    assert unsure.status == "unknown"
+    assert unsure.sentence.endswith("too few records to say whether the limit is exceeded.")
+    (sure,) = judge(small, Policy(limits=(Limit(figure="auc", most=0.6),), end="estimate")).findings
+    assert sure.status == "failed"
