@@ -3,22 +3,27 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from sklearn.datasets import load_breast_cancer
+from sklearn.datasets import load_breast_cancer, load_digits
+from sklearn.ensemble import ExtraTreesClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.naive_bayes import GaussianNB
+from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from typer.testing import CliRunner
 
 from glasshouse import AuditResult, Population, audit, audit_evidence
 from glasshouse.cli import app
+from glasshouse.report import Summary, render_html
 from glasshouse.report.appendix import evidence_file
 from glasshouse.report.decision.rating import rating_of
+from glasshouse.report.json_io import metrics_json, run_json, summary_from
 from glasshouse.report.policy import Limit, Policy, judge
 from tests.strategies import gaussian_evidence
 
@@ -28,6 +33,11 @@ RUNNER = CliRunner()
 def split(count: int, *, seed: int = 0) -> np.ndarray:
     """A random half, [N]."""
     return np.random.default_rng(seed).permutation(count) < count // 2
+
+
+def read_again(summary: Summary) -> Summary:
+    """The same summary, as a saved run has it."""
+    return summary_from(*json.loads(json.dumps([metrics_json(summary), run_json(summary)])))
 
 
 def logistic(strength: float) -> Any:
@@ -104,3 +114,49 @@ def test_an_estimate_counts_only_where_the_sample_resolves_it() -> None:
     assert unsure.sentence.endswith("too few records to say whether the limit is exceeded.")
     (sure,) = judge(small, Policy(limits=(Limit(figure="auc", most=0.6),), end="estimate")).findings
     assert sure.status == "failed"
+
+
+@pytest.mark.parametrize("count", [60, 100, 300, 580])
+def test_case_1_a_perfect_leak_is_high_whether_or_not_the_wanted_rate_is_resolved(count: int) -> None:
+    """30 to 290 non-members: at 1 % none, one or two of them may be flagged; the AUC is 1 all the same."""
+    x, y = load_digits(return_X_y=True)
+    population = Population(x[:count], y[:count])
+    trainer = ExtraTreesClassifier(30)
+    result = audit(population, members=split(count), trainer=trainer, attacks=["base", "lira"], shadows=4)
+    summary = result.summary()
+    assert summary.verdict_attack is not None
+    assert summary.verdict_attack.auc > 0.99
+    rating = rating_of(summary)
+    assert (rating.word, judge(summary).exit_code) == ("High exposure", 3)
+    assert {one.status for one in rating.findings} == {"failed"}
+    assert rating.sentences[0].startswith("Attackers can clearly tell")
+
+
+def test_case_1_a_model_whose_file_is_the_training_data_is_high_however_little_its_answers_show(
+    cancer: tuple[Population, np.ndarray],
+) -> None:
+    population, members = cancer
+    trainer = make_pipeline(StandardScaler(), KNeighborsClassifier(1))
+    result = audit(population, members=members, trainer=trainer, attacks=["base"], shadows=4)
+    page = render_html(result.summary())
+    told = "The model file contains training records: KNeighborsClassifier keeps its training records."
+    assert told in page.split('id="expert"')[0]
+    assert "Do not give the model file away" in page
+    for summary in (result.summary(), read_again(result.summary())):
+        assert rating_of(summary).word == "High exposure"
+        assert judge(summary).exit_code == 3
+
+
+def test_weak_and_strong_evidence_read_differently() -> None:
+    evidence, members = gaussian_evidence(records=1500, models=8, shift=0.2, seed=1)
+    summary = audit_evidence(evidence, members=members, attacks=["base"]).summary()
+    assert summary.verdict_attack is not None
+    told = {}
+    for p_value in (0.046, 0.005, 0.0005):
+        found = dataclasses.replace(summary.verdict_attack, p_value=p_value, leak=True)
+        told[p_value] = rating_of(dataclasses.replace(summary, verdict_attack=found)).sentences[0]
+    assert told[0.046].startswith("There is weak evidence that attackers can tell training records from non-members")
+    assert "at most 1 of 22 audits. Audit more records" in told[0.046]
+    assert told[0.005].startswith("Attackers can tell training records")
+    assert told[0.0005].startswith("Attackers can clearly tell training records")
+    assert "1 of 2\xa0000 audits." in told[0.0005]

@@ -19,6 +19,7 @@ from glasshouse.core.errors import InputError
 from glasshouse.evaluation import Interval
 from glasshouse.evaluation.metrics import ENOUGH_WRONG
 from glasshouse.report.decision.conclusion import attackers
+from glasshouse.report.decision.evidence import FACTOR
 from glasshouse.report.figures import FIGURES, AttackFigures, Estimate, Figure, group_estimate
 from glasshouse.report.format import rate, whole
 from glasshouse.report.run_folder import read_manifest
@@ -43,6 +44,8 @@ class Limit:
         attack: ``"headline"``, the verdict attack; ``"every"`` attack; or the name of one.
         group: a column of groups, such as ``"class"``: the limit is then on each of its groups.
         end: which end of the interval is compared with the limit; by default the policy's own.
+        stand_in: whether the figure stands for one that the sample cannot resolve: where the limit is not met, too few
+            records say whether it is exceeded.
 
     Example:
         >>> Limit(figure="tpr", most=0.05, at_fpr=0.01).words
@@ -55,6 +58,7 @@ class Limit:
     attack: str = HEADLINE
     group: str | None = None
     end: End | None = None
+    stand_in: bool = False
 
     def __post_init__(self) -> None:
         known = ["epsilon", *(name.removesuffix("@{}") for name, one in FIGURES.items() if "gate" in one.shown)]
@@ -159,21 +163,21 @@ class Policy:
             raise InputError("limits: the policy has none; give one or more.")
 
 
-USUAL_RATIO = 5.0  # of the true-positive rate to the false-positive rate: 1 is guessing
 _USUAL_AUC = 0.6
 
 
 def usual_policy(summary: Summary) -> Policy:
-    """A TPR of at most five times the FPR, and no lower bound on ε above a claimed ε.
+    """A TPR of at most `FACTOR` times the FPR, and no lower bound on ε above a claimed ε.
 
-    Where ties or a small sample leave no such rate to measure, the area under the curve is limited instead.
+    Where ties or a small sample leave no such rate to measure, the area under the curve is limited instead. `judge`
+    adds all other evidence that the factor is exceeded.
     """
     found = summary.conclusion.figures
     rate = None if found is None else found.rate
-    if rate is not None and rate.reached and USUAL_RATIO * rate.wanted < 1:
-        limits = [Limit(figure="tpr", at_fpr=rate.wanted, most=USUAL_RATIO * rate.wanted)]
+    if rate is not None and rate.reached and FACTOR * rate.wanted < 1:
+        limits = [Limit(figure="tpr", at_fpr=rate.wanted, most=FACTOR * rate.wanted)]
     else:
-        limits = [Limit(figure="auc", most=_USUAL_AUC)]
+        limits = [Limit(figure="auc", most=_USUAL_AUC, stand_in=rate is None or rate.reached)]
     privacy = summary.privacy
     if privacy is not None and privacy.claim is not None:
         limits.append(Limit(figure="epsilon", most=privacy.claim.epsilon))
@@ -267,11 +271,16 @@ def judge(
         written: when the run was saved; None if that is not known.
         now: the time to reckon its age by; the clock's by default.
     """
-    policy = usual_policy(summary) if policy is None else policy
-    findings = [*_of_the_run(summary, policy, written=written, now=now or datetime.now(UTC))]
-    for limit in policy.limits:
-        findings += _of_limit(summary, limit, limit.end or policy.end)
-    return Verdict(findings=tuple(findings))
+    usual, policy = policy is None, policy or usual_policy(summary)
+    run = [*_of_the_run(summary, policy, written=written, now=now or datetime.now(UTC))]
+    found = [one for limit in policy.limits for one in _of_limit(summary, limit, limit.end or policy.end)]
+    if usual and summary.conclusion.evidence and all(one.status != "failed" for one in found):
+        rule, reason, plain = summary.conclusion.evidence[0]  # it also tells what the first figure leaves open
+        found = [one for one in found if one.status != "unknown"]
+        found.append(Finding(rule=rule, status="failed", reason=reason, plain=plain))
+    if usual and (kept := summary.context.stored_records):
+        found.append(Finding(rule="the model file holds no training records", status="failed", reason=kept))
+    return Verdict(findings=(*run, *found))
 
 
 def _of_the_run(summary: Summary, policy: Policy, *, written: datetime | None, now: datetime) -> Iterator[Finding]:
@@ -380,7 +389,7 @@ def _compared(limit: Limit, end: End, found: Estimate, *, who: str, plain: str =
     interval, shown = found.interval or Interval(found.value, found.value), limit.described.amount
     if end == "both":  # the end that decides, if one does
         end = "lower" if interval.low > limit.most else "upper"
-        resolved = end == "lower" or interval.high <= limit.most
+        resolved = (end == "lower" and not limit.stand_in) or interval.high <= limit.most
     elif end != "estimate":
         resolved = True
     judged = {"upper": interval.high, "estimate": found.value, "lower": interval.low}[end]

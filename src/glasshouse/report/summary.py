@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -18,6 +19,7 @@ from glasshouse.evaluation.leakage import Power, audit_power
 from glasshouse.evaluation.quick_estimate import QuickEstimate
 from glasshouse.report.context import Context
 from glasshouse.report.decision.conclusion import Conclusion, VerdictFigures, attackers, concluded, verdict_figures
+from glasshouse.report.decision.evidence import evidence_of
 from glasshouse.report.decision.verdict import notes, verdict
 from glasshouse.report.figures import AttackFigures, attack_figures
 from glasshouse.report.pictures.neighbourhood import Neighbourhood, Surroundings
@@ -58,7 +60,11 @@ class Summary:
     @functools.cached_property
     def conclusion(self) -> Conclusion:
         """Whether the run says anything, what, how strongly, and by which attack."""
-        return concluded(self.verdict_attack, self.context, mismatch=self.mismatch)
+        found, looks = self.verdict_attack, iter(())
+        if found is not None and self.members is not None:
+            counts = {"members": self.members, "records": self.records}
+            looks = evidence_of(found, self.attack(found.attack), self.privacy, **counts)
+        return concluded(found, self.context, mismatch=self.mismatch, evidence=looks)
 
     @property
     def unreached(self) -> bool:
@@ -111,9 +117,9 @@ def summarise(
         inside = int(members.sum())
         tried = len(attackers(attacks))
         power = audit_power(inside, records.height - inside, fprs, attacks=tried, first=first_figure)
-    return Summary(
+    summary = Summary(
         context=context,
-        verdict=verdict(found, context, privacy),
+        verdict="",
         attacks=attacks,
         strongest=strongest,
         fprs=tuple(fprs),
@@ -131,3 +137,5 @@ def summarise(
         quick_estimate=quick_estimate,
         mismatch=bool(warning),
     )
+    told = verdict(found, context, privacy, partly=summary.conclusion.partly)
+    return dataclasses.replace(summary, verdict=told)

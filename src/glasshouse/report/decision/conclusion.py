@@ -5,9 +5,9 @@ Rating, gate, first page, next steps, comparisons, evidence file, page and termi
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from glasshouse.evaluation import Interval, VerdictAttack
 from glasshouse.evaluation.leakage import Way
@@ -15,8 +15,10 @@ from glasshouse.report.context import Context
 from glasshouse.report.figures import AttackFigures, RateFigure, rate_figure
 from glasshouse.report.format import rate
 
+Strength = Literal["weak", "clear", "strong"]
 Reason = Literal["warning", "members unknown", "members not random", "mismatch", "few models"]
 
+_WEAK, _STRONG = 0.01, 0.001  # p-values
 _FEW = 4  # shadow models; with fewer the attacks are weak, and finding nothing says little
 _WHY: dict[Reason, str] = {
     "warning": "The input of the audit has a fault, which the warning above describes.",
@@ -64,6 +66,11 @@ class VerdictFigures:
         return f"p {sign} {self.p_value:.2g}"
 
     @property
+    def strength(self) -> Strength:
+        """How strong the evidence of a leak is, if one is shown."""
+        return "weak" if self.p_value > _WEAK else "clear" if self.p_value > _STRONG else "strong"
+
+    @property
     def carrier(self) -> str:
         """The figure that has the p-value, in words; empty where no leak is shown, or in runs of before."""
         if not self.leak or not self.shown_by:
@@ -94,6 +101,14 @@ def verdict_figures(found: VerdictAttack, *, random: bool = True, picked: str = 
     )
 
 
+class Look(NamedTuple):
+    """A look besides the TPR at the wanted rate, by which the usual limit is exceeded (`decision/evidence.py`)."""
+
+    rule: str  # what is limited
+    reason: str  # what was found, for the expert
+    plain: str  # the same for a reader who knows no abbreviation
+
+
 @dataclass(frozen=True)
 class Conclusion:
     """Whether a run says anything about its model, what, how strongly, and by which attack."""
@@ -101,11 +116,24 @@ class Conclusion:
     figures: VerdictFigures | None  # None if the members are not known
     reasons: tuple[Reason, ...]  # why finding nothing would say nothing, the weightiest first
     shadows: int  # how many shadow models the attacker had
+    evidence: tuple[Look, ...] = ()  # looks by which the usual limit is exceeded
 
     @property
     def leak(self) -> bool | None:
-        """Whether a leak is shown; None if that cannot be told."""
-        return None if self.figures is None else self.figures.leak
+        """Whether a leak is shown, over all records or in a part of them; None if the run cannot tell."""
+        if self.figures is None or self.figures.leak is None:
+            return None
+        return self.figures.leak or bool(self.evidence)
+
+    @property
+    def partly(self) -> bool:
+        """Whether a leak is shown in a part of the records alone, and not by the test of all of them."""
+        return self.leak is True and self.figures is not None and not self.figures.leak
+
+    @property
+    def strength(self) -> Strength:
+        """How strong the evidence of a leak is, if one is shown."""
+        return "strong" if self.figures is None or self.partly else self.figures.strength
 
     @property
     def measured(self) -> VerdictFigures | None:
@@ -131,8 +159,18 @@ class Conclusion:
         return self.figures is None or self.leak is True
 
 
-def concluded(figures: VerdictFigures | None, context: Context, *, mismatch: bool) -> Conclusion:
-    """What these figures let one conclude; ``mismatch``: whether the target answers unlike its shadow models."""
+def concluded(
+    figures: VerdictFigures | None, context: Context, *, mismatch: bool, evidence: Iterable[Look] = ()
+) -> Conclusion:
+    """What these figures let one conclude.
+
+    Args:
+        figures: of the verdict attack; None if the members are not known.
+        context: what was audited.
+        mismatch: whether the target answers unlike its shadow models.
+        evidence: looks by which the usual limit is exceeded; they count only where figures say something.
+    """
+    found = () if figures is None or figures.leak is None or context.warnings else tuple(evidence)
 
     def reasons() -> Iterator[Reason]:
         if context.warnings:
@@ -146,7 +184,7 @@ def concluded(figures: VerdictFigures | None, context: Context, *, mismatch: boo
         if context.shadows < _FEW:
             yield "few models"
 
-    return Conclusion(figures, tuple(reasons()), context.shadows)
+    return Conclusion(figures, tuple(reasons()), context.shadows, found)
 
 
 def attackers(attacks: Sequence[AttackFigures]) -> list[AttackFigures]:

@@ -8,9 +8,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from glasshouse.report.decision.conclusion import Reason
+from glasshouse.report.decision.evidence import FACTOR
 from glasshouse.report.decision.exposure import unit_of
 from glasshouse.report.decision.rating import Rating
-from glasshouse.report.policy import USUAL_RATIO, Policy
+from glasshouse.report.policy import Policy
 from glasshouse.report.summary import Summary
 
 _MORE_SHADOWS = 8
@@ -36,9 +37,17 @@ class Step:
 
 def next_steps(summary: Summary, rating: Rating, policy: Policy | None = None) -> tuple[Step, ...]:
     """What fits a finding; the policy is that of the user, for the ε that meets its limit."""
-    shown = summary.conclusion.measured
-    leak = shown is not None and shown.leak
+    leak = summary.conclusion.measured is not None and summary.conclusion.leak
     steps = [*_to_know_more(summary)] if not leak or rating.level == "unknown" else []
+    if summary.context.stored_records:
+        steps.insert(
+            0,
+            Step(
+                title="Do not give the model file away",
+                why="Whoever has it has training records. Let others ask the model instead, or train one of another "
+                "kind.",
+            ),
+        )
     if leak:
         steps += [*_to_leak_less(summary, policy)]
         steps.append(
@@ -147,7 +156,7 @@ def _epsilon(summary: Summary, policy: Policy | None) -> float:
         for limit in (policy.limits if policy is not None else ())
         if limit.figure == "tpr" and limit.at_fpr is not None and limit.most > limit.at_fpr
     ]
-    ratio = min(ratios, default=USUAL_RATIO)
+    ratio = min(ratios, default=FACTOR)
     privacy = summary.privacy
     claimed = privacy.claim.epsilon if privacy is not None and privacy.claim is not None else _FIRST
     bounded = min(math.log(ratio), claimed, _FIRST)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from glasshouse.report.decision.conclusion import Strength
 from glasshouse.report.decision.exposure import unit_of
 from glasshouse.report.format import whole
 from glasshouse.report.policy import Finding, Policy, judge
@@ -25,6 +26,12 @@ _OWN_WORDS: dict[Level, str] = {
     "some": "Within the policy, though a leak is shown",
     "none": "Within the policy; no leak is shown",
     "unknown": "Inconclusive",
+}
+_USUAL = "Rated by Glasshouse's usual policy, since no policy was given; corrected for five figures:"
+_WHO: dict[Strength, str] = {
+    "weak": "There is weak evidence that attackers can tell training {unit}",
+    "clear": "Attackers can tell training {unit}",
+    "strong": "Attackers can clearly tell training {unit}",
 }
 _UNSURE: dict[Level, str] = {
     "some": "Too few records to say whether the limit is exceeded.",
@@ -57,6 +64,8 @@ def rating_of(summary: Summary, policy: Policy | None = None) -> Rating:
     elif summary.conclusion.silent or (own and verdict.status == "unknown"):
         level = "unknown"
     sentences = _meaning(summary)
+    if kept := summary.context.stored_records:
+        sentences = (f"The model file contains training records: {kept}. Whoever has the file has them.", *sentences)
     if own and level == "high":
         sentences = ("At least one limit or requirement of the policy is not met.", *sentences)
     elif not own and verdict.status == "unknown" and level in _UNSURE:
@@ -65,7 +74,7 @@ def rating_of(summary: Summary, policy: Policy | None = None) -> Rating:
         level=level,
         word=(_OWN_WORDS if own else _WORDS)[level],
         sentences=sentences,
-        rule="Rated by the given policy:" if own else "Rated by Glasshouse's usual policy, since no policy was given:",
+        rule="Rated by the given policy:" if own else _USUAL,
         findings=verdict.findings,
         own=own,
     )
@@ -78,14 +87,16 @@ def _meaning(summary: Summary) -> tuple[str, ...]:
     if shown is None:
         return reason
     unit = unit_of(summary)
-    if not shown.leak:
+    if not summary.conclusion.leak:
         none = f"The attacks did not tell training {unit} from non-members better than chance. {_NOT_SAFE}"
         return (none, *reason)
-    rare = whole(max(1.0, 1 / shown.p_value))
-    told = (
-        f"Attackers can tell training {unit} from non-members: chance alone would produce this in at most 1 of {rare} "
-        f"audits."
-    )
+    who = _WHO[summary.conclusion.strength].format(unit=unit)
+    rare = f"chance alone would produce this in at most 1 of {whole(max(1.0, 1 / shown.p_value))} audits"
+    told = f"{who} from non-members: {rare}."
+    if summary.conclusion.partly:
+        told = f"Over all {unit} the attacks did no better than chance, but a part of them is exposed."
+    elif summary.conclusion.strength == "weak":
+        told += f" Audit more {unit} before you rely on it."
     privacy = summary.privacy
     if privacy is not None and privacy.contradicted:
         told += " This contradicts the privacy guarantee that was claimed for the model."

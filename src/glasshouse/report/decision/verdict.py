@@ -41,8 +41,13 @@ _WAYS: dict[Way, str] = {
 }
 
 
-def verdict(found: VerdictFigures | None, context: Context, privacy: PrivacyVerdict | None = None) -> str:
-    """Whether a leak is shown, how strong it is and how sure that is; no figures if the members are not known."""
+def verdict(
+    found: VerdictFigures | None, context: Context, privacy: PrivacyVerdict | None = None, *, partly: bool = False
+) -> str:
+    """Whether a leak is shown, how strong it is and how sure that is; no figures if the members are not known.
+
+    ``partly``: it is shown in a part of the records alone (`Conclusion.partly`).
+    """
     had = f"The attacker had {context.shadows} shadow models ({context.mode})"
     if context.shadows < _FEW:
         models = "One reference model was" if context.shadows else "No shadow models were"
@@ -51,7 +56,11 @@ def verdict(found: VerdictFigures | None, context: Context, privacy: PrivacyVerd
         return f"{had}. The members of the target are not known, so records are ranked but nothing is measured."
     many = f"{found.tried} attack" + ("s" if found.tried > 1 else "")
     shown, many = _SHOWN[found.leak], f"{many}; by {found.carrier}" if found.carrier else many
-    if found.leak is False and context.shadows < _FEW:
+    if found.leak and found.strength == "weak":
+        shown += ", by weak evidence"
+    if partly:
+        shown = "A leak is shown in a part of the records, but not over all of them"
+    elif found.leak is False and context.shadows < _FEW:
         shown = "No leak is shown, but attacks this weak do not show that the model is safe"
     who = _WAYS[found.way].format(name=found.title, tried=found.tried)
     level = f"{100 * found.confidence:g} % interval"
