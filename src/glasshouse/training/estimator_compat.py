@@ -139,13 +139,19 @@ def stored_records(model: Any) -> str:
         >>> stored_records(KNeighborsClassifier(1))
         'KNeighborsClassifier keeps its training records'
     """
-    model = getattr(model, "model", model) if isinstance(model, Relabelled) else model
-    for _, part in parts_of(getattr(model, "best_estimator_", model)):
+    model = model.model if isinstance(model, Relabelled) else model
+    try:
+        parts = [part for _, part in parts_of(getattr(model, "best_estimator_", model))]
+    except Exception:  # of the user's own class, whose parameters cannot be read; nothing is known of it
+        return ""
+    for part in parts:
         name = type(part).__name__
         for base in type(part).__mro__:
             if kept := _KEEPERS.get(base.__name__):
                 return f"{name} keeps {kept}"
-        trees = [one.tree_ for one in np.ravel(getattr(part, "estimators_", [part])) if hasattr(one, "tree_")]
+        inside = getattr(part, "estimators_", [part])
+        inside = inside.ravel() if isinstance(inside, np.ndarray) else inside
+        trees = [one.tree_ for one in inside if hasattr(one, "tree_")]
         leaves = [tree.n_node_samples[tree.children_left < 0] for tree in trees]
         if leaves and not getattr(part, "bootstrap", False) and all(2 * (one == 1).sum() > one.sum() for one in leaves):
             return f"{name} has a leaf of its own for most of its training records"
