@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import re
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from sklearn.datasets import load_breast_cancer, load_digits
-from sklearn.ensemble import ExtraTreesClassifier
+from sklearn.ensemble import ExtraTreesClassifier, RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier
@@ -18,7 +19,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from typer.testing import CliRunner
 
-from glasshouse import AuditResult, Population, audit, audit_evidence
+from glasshouse import AuditResult, Evaluation, InputError, Population, audit, audit_evidence
 from glasshouse.cli import app
 from glasshouse.report import Summary, render_html
 from glasshouse.report.appendix import evidence_file
@@ -160,3 +161,128 @@ def test_weak_and_strong_evidence_read_differently() -> None:
     assert told[0.005].startswith("Attackers can tell training records")
     assert told[0.0005].startswith("Attackers can clearly tell training records")
     assert "1 of 2\xa0000 audits." in told[0.0005]
+
+
+def memorised(*, seed: int = 0) -> tuple[Population, dict[str, np.ndarray]]:
+    """A table in which men have some labels at random, and women few: a forest learns these by heart, and only these.
+
+    Women with high income are such records alone, so that they are the most exposed, though women are less so.
+    """
+    random = np.random.default_rng(seed)
+    x, men = random.normal(size=(1600, 4)), random.random(1600) < 0.5
+    clear = x[:, 0] > 0
+    x[:, 0] += np.where(clear, 0.5, -0.5)
+    high = np.where(men, clear ^ (random.random(1600) < 0.3), random.random(1600) < 0.06)
+    return Population(np.c_[x, men], np.where(high, "high", "low")), {"sex": np.where(men, "men", "women")}
+
+
+@pytest.fixture(scope="module")
+def people() -> AuditResult:
+    population, columns = memorised()
+    trainer, members = RandomForestClassifier(20), split(1600, seed=1)
+    return audit(
+        population, members=members, trainer=trainer, attacks=["base"], evaluation=Evaluation(groups=columns), seed=0
+    )
+
+
+def test_case_5_the_most_exposed_cell_is_named_though_its_column_points_elsewhere(people: AuditResult) -> None:
+    summary = people.summary()
+    assert {(one.column, one.group): one.singled_out for one in summary.groups} == {
+        ("class", "high"): "more",
+        ("class", "low"): "less",
+        ("sex", "men"): "more",
+        ("sex", "women"): "less",
+    }
+    worst = summary.worst_cell
+    assert worst is not None
+    assert worst.name == "class high with sex women"
+    at = (people.records()["label"] == "high") & (people.records()["sex"] == "women")
+    flagged, inside = people.records()["base_decision"], people.records()["member"]
+    counts = [int((at & one).sum()) for one in (inside, ~inside, inside & flagged, ~inside & flagged)]
+    assert counts == [worst.members, worst.non_members, worst.identified, worst.flagged]
+    assert worst.identified > 0.9 * worst.members
+    low, high = (f"{1000 * end:,.0f}".replace(",", "\xa0") for end in worst.tpr_interval)
+    told = (
+        f"Most exposed is class high with sex women: {worst.identified} of {worst.members} members are identified "
+        f"(between {low} and {high} of 1\xa0000), and {worst.flagged} of {worst.non_members} non-members flagged"
+    )
+    first, expert = render_html(read_again(summary)).split('id="expert"')
+    for text in (first, expert, str(people)):
+        assert " ".join(told.split()) in " ".join(text.split())
+
+
+def test_case_3_sentence_picture_and_table_speak_of_the_same_flags(people: AuditResult) -> None:
+    """The counts of each group, its place in the sentence and its two dots are all from the first threshold."""
+    summary = people.summary()
+    records = people.records()
+    page = render_html(summary)
+    picture = page.split('<h2 id="who">')[1].split("</figure>")[0]
+    assert "None of the" not in picture
+    assert "More exposed than the other groups of their column: class high, sex men. Less exposed: class" in picture
+    dots = [float(at) for at in re.findall(r'<circle cx="([\d.]+)"', picture)]
+    axis = [float(at) for at in re.findall(r'class="tick"[^>]*>([\d.]+)<', picture)]
+    ends = [float(at) for at in re.findall(r'<text x="([\d.]+)"[^>]*class="tick"', picture)]
+    assert len(dots) == 2 * (1 + len(summary.groups) + 1)  # all records, every group, and the combination
+
+    def place(rate: float) -> float:
+        return float(np.interp(1000 * rate, axis, ends))
+
+    for row, one in enumerate(summary.groups, start=1):
+        at = records["label" if one.column == "class" else one.column] == one.group
+        rates = [records["base_decision"][at & side].mean() for side in (~records["member"], records["member"])]
+        assert (one.fpr, one.tpr) == (rates[0], rates[1])
+        assert dots[2 * row : 2 * row + 2] == pytest.approx([place(rate) for rate in rates], abs=0.2)
+        assert f"{one.column} {one.group} ({one.singled_out}, {one.flags})" in page
+    assert 'class="chance"' not in picture
+    assert 'class="cut"' not in picture
+
+
+def test_case_4_a_rare_class_that_is_wholly_exposed_is_found_and_makes_the_rating_high(tmp_path: Path) -> None:
+    """Of 1 500 records 39 have a label that nothing explains; elsewhere the limit is kept."""
+    random = np.random.default_rng(0)
+    x = random.normal(size=(1500, 4))
+    label = (x[:, 0] > 0).astype(int)
+    x[:, 0] += 2.0 * label - 1
+    label[:39] = 2
+    population, trainer = Population(x, np.array(["common", "usual", "rare"])[label]), ExtraTreesClassifier(20)
+    result = audit(population, members=split(1500, seed=1), trainer=trainer, attacks=["base"])
+    summary = result.summary()
+    shown = summary.verdict_attack
+    assert shown is not None
+    assert shown.rate is not None
+    assert shown.rate.tpr_interval.low < 0.05 < shown.rate.tpr_interval.high  # the whole does not tell
+    worst = summary.worst_cell
+    assert worst is not None
+    assert (worst.name, worst.identified, worst.flagged) == ("class rare", worst.members, 0)
+    assert 15 <= worst.members <= 25
+    rating = rating_of(summary)
+    assert rating.word == "High exposure"
+    (found,) = rating.findings
+    assert found.sentence.startswith(
+        f"Limit exceeded: in class rare, base flags {worst.members} of {worst.members} members and 0 of "
+    )
+    folder = result.save(tmp_path / "run")
+    for most, code in ((0.2, 3), (1.0, 0)):
+        (tmp_path / "risk.yaml").write_text(f"limits: [{{figure: tpr, group: worst, most: {most}}}]\nend: lower")
+        told = RUNNER.invoke(app, ["check", str(folder), "--policy", str(tmp_path / "risk.yaml")])
+        assert told.exit_code == code, told.output
+        assert f"TPR of the most exposed group at most {100 * most:g} %: class rare 100.0 %" in told.output
+
+
+def test_a_limit_on_the_worst_group_is_on_all_records_where_none_stands_out(people: AuditResult) -> None:
+    summary = people.summary()
+    limit = Limit(figure="tpr", group="worst", most=0.5)
+    alike = dataclasses.replace(summary, worst_cell=None)
+    (found,) = judge(alike, Policy(limits=(limit,))).findings
+    flags = summary.attack(summary.strongest).first_flags
+    assert flags is not None
+    assert (found.status, f"{100 * flags.tpr:.1f} %" in found.reason) == ("passed", True)
+    (lost,) = judge(dataclasses.replace(alike, groups=()), Policy(limits=(limit,))).findings
+    assert lost.status == "unknown"
+    (few,) = judge(
+        dataclasses.replace(summary, worst_cell=dataclasses.replace(summary.worst_cell, members=19, identified=9)),
+        Policy(limits=(limit,), end="estimate"),
+    ).findings
+    assert few.status == "unknown"
+    with pytest.raises(InputError, match="the worst group is the one with the largest tpr"):
+        Limit(figure="auc", group="worst", most=0.6)

@@ -69,6 +69,7 @@ def metrics_json(summary: Summary) -> dict[str, Any]:
         ],
         "neighbourhoods": dumped("neighbourhoods"),
         "groups": dumped("groups"),
+        "worst_cell": dumped("worst_cell"),
         "power": dumped("power"),
         "unlike": summary.mismatch,
         "estimate": dumped("quick_estimate"),

@@ -29,6 +29,7 @@ End = Literal["upper", "estimate", "lower", "both"]
 
 HEADLINE = "headline"  # in policies: the verdict attack, the strongest one on simulated targets
 EVERY = "every"
+WORST = "worst"
 _EPSILON = Figure(name="epsilon", words="lower bound on ε", high=math.inf, shown=())  # of a run, not of an attack
 
 
@@ -42,7 +43,8 @@ class Limit:
         most: the largest value that passes.
         at_fpr: the false-positive rate of a ``"tpr"``; a run measures a few of them.
         attack: ``"headline"``, the verdict attack; ``"every"`` attack; or the name of one.
-        group: a column of groups, such as ``"class"``: the limit is then on each of its groups.
+        group: a column of groups, such as ``"class"``: the limit is then on each of its groups. ``"worst"``: it is on
+            the most exposed group or combination of two groups; where none stands out, on all records.
         end: which end of the interval is compared with the limit; by default the policy's own.
         stand_in: whether the figure stands for one that the sample cannot resolve: where the limit is not met, too few
             records say whether it is exceeded.
@@ -74,6 +76,8 @@ class Limit:
             raise InputError("epsilon: is one bound of the whole run; it has no group, no attack and no end.")
         if self.group is not None and (self.attack != HEADLINE or self.figure not in ("tpr", "auc")):
             raise InputError("group: groups have a tpr and an auc of the verdict attack alone; leave attack out.")
+        if self.group == WORST and self.figure != "tpr":
+            raise InputError("group: the worst group is the one with the largest tpr; limit that, or name a column.")
         if not self.most >= self.described.low:
             raise InputError(f"most: {self.most} is not a limit; use a number that is not negative.")
         if self.most > self.described.high:
@@ -97,7 +101,8 @@ class Limit:
         if self.figure == "epsilon":
             return f"{self.described.words} at most {self.value}"
         if self.group is not None:
-            return f"{self.figure.upper()} of every group of {self.group} at most {self.value}"
+            groups = "the most exposed group" if self.group == WORST else f"every group of {self.group}"
+            return f"{self.figure.upper()} of {groups} at most {self.value}"
         name = self.described.words if self.at_fpr is None else self.described.title(self.at_fpr)
         who = {HEADLINE: "the verdict attack", EVERY: "every attack"}.get(self.attack, self.attack)
         return f"{name} of {who} at most {self.value}"
@@ -110,6 +115,7 @@ class Limit:
         if (counts := self.described.counts) is None:
             return self.words
         where = "" if self.group is None else f" in every group of {self.group}"
+        where = " in the most exposed group" if self.group == WORST else where
         return f"{counts.subject}{where}{self._price}, at most {counts.per * self.most:g} of {whole(counts.per)}"
 
     def plain(self, who: str, value: float, interval: Interval) -> str:
@@ -311,7 +317,7 @@ def _of_limit(summary: Summary, limit: Limit, end: End) -> list[Finding]:
     if limit.figure == "epsilon":
         return [_of_epsilon(summary, limit)]
     if limit.group is not None:
-        return _of_groups(summary, limit, end)
+        return [_of_worst(summary, limit, end)] if limit.group == WORST else _of_groups(summary, limit, end)
     if limit.attack == HEADLINE:
         return [_of_verdict_attack(summary, limit, end)]
     found = [attack for attack in attackers(summary.attacks) if limit.attack in (EVERY, attack.name)]
@@ -364,6 +370,18 @@ def _of_attack(attack: AttackFigures, limit: Limit, end: End) -> Finding:
     measured = attack.metrics.rate_at(limit.at_fpr) if attack.metrics is not None and limit.at_fpr is not None else None
     resolved = measured is None or measured.allowed >= ENOUGH_WRONG
     return _compared(limit, end, found, who=attack.name, resolved=resolved)
+
+
+def _of_worst(summary: Summary, limit: Limit, end: End) -> Finding:
+    cell, everyone = summary.worst_cell, summary.attack(summary.strongest).first_flags
+    if everyone is None or not summary.groups:
+        return _unknown(limit, "the run has no groups, or no threshold that flags their records")
+    if cell is None:
+        found, who = Estimate(everyone.tpr, everyone.tpr_interval), "no group stands out; all records"
+        return _compared(limit, end, found, who=who, plain="the verdict attack, with no group that stands out,")
+    found = Estimate(cell.identified / cell.members, cell.tpr_interval)
+    plain, resolved = f"in {cell.name}, the verdict attack", cell.members >= _FEW_MEMBERS
+    return _compared(limit, end, found, who=cell.name, plain=plain, resolved=resolved)
 
 
 def _of_groups(summary: Summary, limit: Limit, end: End) -> list[Finding]:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from glasshouse.core.table import Table
 from glasshouse.evaluation import AttackOutcome, PrivacyVerdict, RandomMembers, VerdictAttack
-from glasshouse.evaluation.groups import GroupLeak, group_leaks
+from glasshouse.evaluation.groups import GroupLeak, WorstCell, group_leaks, worst_cell
 from glasshouse.evaluation.leakage import Power, audit_power
 from glasshouse.evaluation.quick_estimate import QuickEstimate
 from glasshouse.report.context import Context
@@ -47,6 +47,7 @@ class Summary:
     left_out: Mapping[str, str] = field(default_factory=dict)  # attacks that gave no outcome, each with the reason
     random_members: RandomMembers | None = None  # whether members differ without the target; None if not tested
     groups: tuple[GroupLeak, ...] = ()  # by the strongest attack; empty if the members are not known
+    worst_cell: WorstCell | None = None  # the most exposed group or combination of two; None if none is, beyond chance
     power: Power | None = None  # which leak this audit could have shown; None if the members are not known
     quick_estimate: QuickEstimate | None = (
         None  # of what eight shadow models would find; None if there were two or more
@@ -63,7 +64,7 @@ class Summary:
         found, looks = self.verdict_attack, iter(())
         if found is not None and self.members is not None:
             counts = {"members": self.members, "records": self.records}
-            looks = evidence_of(found, self.attack(found.attack), self.privacy, **counts)
+            looks = evidence_of(found, self.attack(found.attack), self.privacy, self.worst_cell, **counts)
         return concluded(found, self.context, mismatch=self.mismatch, evidence=looks)
 
     @property
@@ -106,12 +107,10 @@ def summarise(
         first_figure = verdict_attack.test.first[1] if verdict_attack.test.first is not None else None
     strongest = attackers(attacks)[0].name if found is None else found.attack
     first = np.argsort(records[f"{strongest}_rank"], kind="stable")[:_TOP]
-    groups: tuple[GroupLeak, ...] = ()
-    if members is not None and columns:
-        outcome = outcomes[strongest]
-        called = None if outcome.first_threshold is None else outcome.flagged(outcome.first_threshold)
-        leak = concluded(found, context, mismatch=bool(warning)).lists_records
-        groups = group_leaks(outcome.scores, members, columns, called=called, leak=leak)
+    outcome, called, cell = outcomes[strongest], None, None
+    if members is not None and columns and outcome.first_threshold is not None:
+        called = outcome.flagged(outcome.first_threshold)
+        cell = worst_cell(called, members, columns)
     power, inside = None, None
     if members is not None:
         inside = int(members.sum())
@@ -132,10 +131,18 @@ def summarise(
         neighbourhoods=tuple(surroundings.neighbourhood(int(at)) for at in first[:_DRAWN]) if surroundings else (),
         left_out=dict(left_out or {}),
         random_members=random_members,
-        groups=groups,
+        worst_cell=cell,
         power=power,
         quick_estimate=quick_estimate,
         mismatch=bool(warning),
     )
-    told = verdict(found, context, privacy, partly=summary.conclusion.partly)
-    return dataclasses.replace(summary, verdict=told)
+    conclusion = summary.conclusion
+    groups: tuple[GroupLeak, ...] = ()
+    if members is not None and columns:
+        groups = group_leaks(outcome.scores, members, columns, called=called, leak=conclusion.lists_records)
+    return dataclasses.replace(
+        summary,
+        verdict=verdict(found, context, privacy, partly=conclusion.partly),
+        groups=groups,
+        worst_cell=cell if conclusion.leak else None,
+    )

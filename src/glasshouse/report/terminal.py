@@ -53,7 +53,7 @@ def print_summary(summary: Summary, console: Console, *, policy: Policy | None =
         whole_sentence(best),
         precision_sentence(best),
         list_sentence(best, leak=summary.conclusion.lists_records),
-        groups_sentence(summary.groups),
+        groups_sentence(summary.groups, summary.worst_cell),
         *(power_sentences(summary.power)[:1] if summary.power is not None else []),
     ]
     for answer in filter(None, answers):

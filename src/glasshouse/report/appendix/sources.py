@@ -72,7 +72,7 @@ def smallest_leak(summary: Summary) -> Iterator[Statement]:
 
 def by_groups(summary: Summary) -> Iterator[Statement]:
     """Whether some groups of records leak more."""
-    if text := groups_sentence(summary.groups):
+    if text := groups_sentence(summary.groups, summary.worst_cell):
         yield _measured(text=text)
 
 

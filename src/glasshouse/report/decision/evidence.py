@@ -15,11 +15,12 @@ import math
 from collections.abc import Iterator
 
 from glasshouse.evaluation import PrivacyVerdict, clopper_pearson
+from glasshouse.evaluation.groups import WorstCell
 from glasshouse.evaluation.intervals import separated
 from glasshouse.evaluation.privacy.bounds import Guesses, epsilon_lower_bound
 from glasshouse.report.decision.conclusion import Look, VerdictFigures
 from glasshouse.report.figures import AttackFigures
-from glasshouse.report.format import whole
+from glasshouse.report.format import percent, whole
 
 FACTOR = 5.0  # the largest ratio of the true-positive rate to the false-positive rate; 1 is guessing
 _ERROR = 0.025 / 4  # of each look, one-sided
@@ -27,7 +28,13 @@ _AREA = 1 - 1 / (2 * FACTOR)  # of the region under a TPR of FACTOR · FPR: a la
 
 
 def evidence_of(
-    found: VerdictFigures, attack: AttackFigures, privacy: PrivacyVerdict | None, *, members: int, records: int
+    found: VerdictFigures,
+    attack: AttackFigures,
+    privacy: PrivacyVerdict | None,
+    cell: WorstCell | None,
+    *,
+    members: int,
+    records: int,
 ) -> Iterator[Look]:
     """The looks that show, with confidence, more than the usual limit allows; the plainest first.
 
@@ -35,11 +42,13 @@ def evidence_of(
         found: the figures of the verdict attack.
         attack: the same attack on all audited records.
         privacy: what the attacks show about ε.
+        cell: the most exposed group of records.
         members: how many of the records trained the target.
         records: how many were audited.
     """
     error = _ERROR / (found.tried if found.way == "shown" else 1)  # of several attacks the strongest one here was taken
     yield from _flagged(attack, members, records - members, error)
+    yield from _in_a_cell(attack, cell, error)
     low = separated(found.auc, found.members, found.non_members, confidence=1 - 2 * error).low
     if low > _AREA:
         yield Look(
@@ -65,6 +74,28 @@ def _flagged(attack: AttackFigures, members: int, others: int, error: float) -> 
                 f"at its fixed threshold {attack.name} flags {counts}, so members at least {ratio:.1f} times as often "
                 f"(limit {FACTOR:g})",
             )
+
+
+def _in_a_cell(attack: AttackFigures, cell: WorstCell | None, error: float) -> Iterator[Look]:
+    """The share of identified members of a group beside the rate of non-members that the same threshold flags.
+
+    A group has too few non-members for a rate of its own. That its members are flagged more often than these is tested
+    exactly; their share is then compared with the largest of three rates: the wanted one, that of all non-members, and
+    that of its own.
+    """
+    first = attack.first_flags
+    if cell is None or first is None or cell.p_value > error:
+        return
+    rate = max(first.wanted, first.fpr, cell.flagged / cell.non_members)
+    low = clopper_pearson(cell.identified, cell.members, confidence=1 - 2 * error / cell.cells).low
+    if low > FACTOR * rate:
+        counts = f"{cell.identified} of {cell.members} members and {cell.flagged} of {cell.non_members} non-members"
+        yield Look(
+            f"TPR of every group at most {FACTOR:g} times the FPR",
+            f"{cell.name}: {counts} flagged, a TPR of at least {percent(low)} (corrected for {cell.cells} groups)",
+            f"in {cell.name}, {attack.name} flags {counts} (at least {whole(1000 * low)} of 1\u00a0000 members; limit "
+            f"{whole(1000 * FACTOR * rate)}; {cell.cells} groups and combinations were looked at)",
+        )
 
 
 def _proven(privacy: PrivacyVerdict | None, share: float, records: int) -> Iterator[Look]:

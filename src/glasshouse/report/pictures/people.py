@@ -82,8 +82,9 @@ def groups_picture(
 ) -> Markup:
     """A figure of each group that is large enough, one row each; groups that differ significantly have another colour.
 
-    It is the area within the group, or the share of its members that is identified, drawn as a count of 1 000.
-    ``overall`` is the figure over all records, drawn as a line, and ``name`` that of the axis.
+    It is the area within the group; or, as a pair of dots, the shares of its members (filled) and of its non-members
+    (hollow) that are flagged, as counts of 1 000. ``overall`` is the area over all records, drawn as a line, and
+    ``name`` that of the axis.
     """
     scale = 1.0 if figure == "auc" else 1000.0
     drawn = []
@@ -109,6 +110,8 @@ def groups_picture(
         left, right = frame.px(interval.low), frame.px(interval.high)
         parts.append(element("text", _short(one.group), x=frame.left - 8, y=y + 4, css="key", text_anchor="end"))
         parts.append(element("line", x1=left, x2=right, y1=y, y2=y, css=f"bar {css}"))
+        if figure == "tpr" and one.fpr is not None:
+            parts.append(element("circle", cx=frame.px(scale * one.fpr), cy=y, r=4, css=f"hollow {css}"))
         parts.append(element("circle", cx=frame.px(value), cy=y, r=4, css=f"dot {css}"))
     whole = "" if overall is None else f"; over all records it is {scale * overall:.4g}"
     label = f"{name}, with interval, of {len(drawn)} groups{whole}."
