@@ -171,8 +171,8 @@ class WorstCell:
     def group_leak(self) -> GroupLeak:
         """The cell as a row of a table or a picture."""
         return GroupLeak(
-            column="most exposed",
-            group=self.name,
+            column=self.name,
+            group="most exposed",
             members=self.members,
             non_members=self.non_members,
             tpr=self.identified / self.members,

@@ -202,21 +202,25 @@ def render_html(summary: Summary, *, policy: Policy | None = None) -> str:
 
 def _groups(groups: Sequence[GroupLeak], summary: Summary, place: str) -> dict[str, Markup | str | None]:
     """A picture of groups with its caption: flagged members and non-members; the AUC where there is no threshold."""
-    drawn, caption, best = None, "", summary.attack(summary.strongest)
+    drawn, caption, best, leak = None, "", summary.attack(summary.strongest), bool(summary.conclusion.leak)
     if any(one.tpr is not None for one in groups):
-        rows = [*_everyone(best, summary), *groups]
-        rows += [summary.worst_cell.group_leak] if summary.worst_cell is not None else []
-        drawn = groups_picture(rows, overall=None, figure="tpr", name="flagged per 1\u00a0000")
+        cell = summary.worst_cell
+        combined = [cell.group_leak] if cell is not None and len(cell.parts) > 1 else []
+        rows = [*_everyone(best, summary), *groups, *combined]
+        drawn = groups_picture(rows, overall=None, figure="tpr", name="flagged per 1\u00a0000", leak=leak)
         caption = (
             f"Filled dots: members identified, per 1\u00a0000, at {best.title}'s own threshold. Hollow dots: "
             "non-members that it flags, per 1\u00a0000."
         )
     elif any(one.auc is not None for one in groups) and best.metrics is not None:
-        drawn = groups_picture(groups, overall=best.metrics.auc, name="share of pairs told apart (guessing: 0.5)")
+        name = "share of pairs told apart (guessing: 0.5)"
+        drawn = groups_picture(groups, overall=best.metrics.auc, name=name, leak=leak)
         caption = (
             "How often the attacker can tell which of a member and a non-member of the group is the member; guessing "
             "is right in 0.5 (dotted), and over all records in the share of the dashed line."
         )
+    caption += " Bars are intervals that hold for all groups at once."
+    caption += " Another colour: differs significantly from the other groups of its column." if leak else ""
     return {f"{place}_groups": drawn, f"{place}_groups_caption": caption}
 
 
@@ -224,7 +228,7 @@ def _everyone(best: AttackFigures, summary: Summary) -> Iterator[GroupLeak]:
     """All records as a row above their groups."""
     if (first := best.first_flags) is not None and summary.members is not None:
         yield GroupLeak(
-            column="all",
+            column="",
             group="all records",
             members=summary.members,
             non_members=summary.records - summary.members,

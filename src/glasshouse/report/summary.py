@@ -41,7 +41,7 @@ class Summary:
     records: int  # how many records
     privacy: PrivacyVerdict | None  # what the attacks show about ε; None if the members are not known
     notes: tuple[str, ...]  # what else a reader has to know
-    top_records: Table  # the records most at risk by the strongest attack
+    top_records: Table  # the records most at risk by the strongest attack; empty where no leak is shown
     verdict_attack: VerdictFigures | None = None  # the figures behind the verdict; None if the members are not known
     neighbourhoods: tuple[Neighbourhood, ...] = ()  # of the first of them, in their order; empty without a graph
     left_out: Mapping[str, str] = field(default_factory=dict)  # attacks that gave no outcome, each with the reason
@@ -106,7 +106,6 @@ def summarise(
         found = verdict_figures(verdict_attack, random=random, picked=outcomes[verdict_attack.attack].picked)
         first_figure = verdict_attack.test.first[1] if verdict_attack.test.first is not None else None
     strongest = attackers(attacks)[0].name if found is None else found.attack
-    first = np.argsort(records[f"{strongest}_rank"], kind="stable")[:_TOP]
     outcome, called, cell = outcomes[strongest], None, None
     if members is not None and columns and outcome.first_threshold is not None:
         called = outcome.flagged(outcome.first_threshold)
@@ -126,9 +125,8 @@ def summarise(
         records=records.height,
         privacy=privacy,
         notes=notes(attacks, fprs, context, warning),
-        top_records=Table({name: column[first] for name, column in records.items()}),
+        top_records=Table({}),
         verdict_attack=found,
-        neighbourhoods=tuple(surroundings.neighbourhood(int(at)) for at in first[:_DRAWN]) if surroundings else (),
         left_out=dict(left_out or {}),
         random_members=random_members,
         worst_cell=cell,
@@ -137,12 +135,16 @@ def summarise(
         mismatch=bool(warning),
     )
     conclusion = summary.conclusion
+    listed = _TOP if conclusion.lists_records else 0
+    first = np.argsort(records[f"{strongest}_rank"], kind="stable")[:listed]
     groups: tuple[GroupLeak, ...] = ()
     if members is not None and columns:
         groups = group_leaks(outcome.scores, members, columns, called=called, leak=conclusion.lists_records)
     return dataclasses.replace(
         summary,
         verdict=verdict(found, context, privacy, partly=conclusion.partly),
+        top_records=Table({name: column[first] for name, column in records.items()} if listed else {}),
+        neighbourhoods=tuple(surroundings.neighbourhood(int(at)) for at in first[:_DRAWN]) if surroundings else (),
         groups=groups,
         worst_cell=cell if conclusion.leak else None,
     )

@@ -39,8 +39,9 @@ def print_summary(summary: Summary, console: Console, *, policy: Policy | None =
     console.print(_attacks(summary))
     for name, reason in summary.left_out.items():  # below the table: a sentence in a cell would push out the others
         console.print(f"{_safe(name)} was left out: {_safe(reason)}", highlight=False)
-    console.print()
-    console.print(_records(summary))
+    if summary.top_records.height:
+        console.print()
+        console.print(_records(summary))
     console.print()
     rating = rating_of(summary, policy)
     console.print(f"[bold]{_safe(rating.word)}.[/bold] {_safe(' '.join(rating.sentences))}", highlight=False)

@@ -155,7 +155,7 @@ class Conclusion:
 
     @property
     def lists_records(self) -> bool:
-        """Whether to say how many records can be flagged; not where the test of all attacks finds no leak."""
+        """Whether to list records, and to say how many can be flagged; not where no leak is shown."""
         return self.figures is None or self.leak is True
 
 

@@ -102,6 +102,8 @@ def _named(summary: Summary) -> str:
             f"Ids of {unit} are replaced by keyed hashes. The holder of the key, which is not in this file, can look "
             f"them up (glasshouse lookup). Classes, groups and scores of individual {unit} are still shown."
         )
+    if not count:
+        return f"This report lists no {unit}, since no leak is shown. Other files of the run have the ids of all."
     told = f"names {count} {unit} by their ids and says which of them trained the model"
     if summary.members is None:
         told = f"names {count} {unit} by their ids, those that look most like training data first"
