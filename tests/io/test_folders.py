@@ -19,7 +19,7 @@ def fill(folder: Path, **files: str) -> None:
     for name, text in {"metrics.json": "{}", **files}.items():
         (folder / name).write_text(text)
     listed = {path.name: {"bytes": 1, "sha256": digest(path)} for path in folder.iterdir()}
-    (folder / "run.json").write_text(json.dumps({"format": 5, "files": listed}))
+    (folder / "run.json").write_text(json.dumps({"format": 6, "files": listed}))
     (folder / "report.html").write_text("<!doctype html>")
 
 
@@ -67,7 +67,7 @@ def spoil_by_a_link(run: Path) -> None:
 
 
 def spoil_by_a_strange_list(run: Path) -> None:
-    (run / "run.json").write_text('{"format": 5, "files": ["metrics.json"]}')
+    (run / "run.json").write_text('{"format": 6, "files": ["metrics.json"]}')
 
 
 def spoil_by_an_old_list(run: Path) -> None:

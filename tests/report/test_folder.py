@@ -87,14 +87,14 @@ def outside(folder: Path) -> None:
         (cut("run.json"), "run.json: is damaged"),
         (cut("roc.csv"), "roc.csv: was damaged or edited after the audit wrote it"),
         (cut("evidence.npz"), "evidence.npz: was damaged or edited after the audit wrote it"),
-        (older, "run.json: has format 1, but this version reads format 5. Run the audit again"),
+        (older, "run.json: has format 1, but this version reads format 6. Run the audit again"),
         (edited, "metrics.json: is damaged, or is not a run's figures"),
         (outside, "run.json: is damaged: it lists '../../secret'"),
         (
             lambda folder: (folder / "run.json").write_text("[]"),
             "run.json: is damaged: it does not hold keys",
         ),
-        (lambda folder: (folder / "run.json").write_text('{"format": 5}'), "it does not list the run's files"),
+        (lambda folder: (folder / "run.json").write_text('{"format": 6}'), "it does not list the run's files"),
     ],
 )
 def test_a_run_that_is_not_whole_gets_one_clear_line(

@@ -217,7 +217,7 @@ def test_a_saved_run_says_when_it_was_written(runs: Path, tmp_path: Path) -> Non
     written = written_at(runs / "tight")
     assert written is not None
     assert abs(datetime.now(UTC) - written) < timedelta(hours=1)
-    (tmp_path / "run.json").write_text('{"format": 5, "written": "yesterday"}')
+    (tmp_path / "run.json").write_text('{"format": 6, "written": "yesterday"}')
     with pytest.raises(InputError, match="run.json: written: is damaged, or is not a date"):
         written_at(tmp_path)
 

@@ -40,6 +40,7 @@ from glasshouse.query.classify import check_model
 from glasshouse.query.labels_only import predicted_labels
 from glasshouse.query.regress import predict
 from glasshouse.report import Context
+from glasshouse.training.estimator_compat import stored_records
 from glasshouse.training.sklearn import SklearnTrainer, as_trainer
 from glasshouse.training.trainer import Trainer
 
@@ -164,6 +165,7 @@ def audit(
         versions=library_versions(),
         warnings=(*doubts, *shared.warnings),
         notes=(*evidence.notes, *shared.notes),
+        stored_records=stored_records(target),
     )
     return audit_view(
         evidence,

@@ -241,17 +241,19 @@ _CHECKED = {
 @app.command()
 def check(
     run: Annotated[Path, typer.Argument(help="Folder of a run, written by audit or score.")],
-    policy: Annotated[Path, typer.Option(help="YAML file of limits.")],
+    policy: Annotated[
+        Path | None, typer.Option(help="YAML file of limits. Default: the run's own policy, else the usual one.")
+    ] = None,
     junit: Annotated[Path | None, typer.Option(help="File for the findings as JUnit XML, for a build server.")] = None,
     shared: Shared = False,
     memory: Memory = None,
     as_json: Json = False,
 ) -> None:
     """Judge a run by a policy: exit code 0 if no limit is exceeded, 3 if one is, 4 if the run is inconclusive."""
-    limits, _ = checked(lambda: read_policy(policy), lambda: None if junit is None else check_page(junit))
+    limits, _ = checked(lambda: limits_of(policy), lambda: None if junit is None else check_page(junit))
     summary = read_run(run)
     with guarded(run, what="a run that can be judged"):
-        verdict = judge(summary, limits, written=written_at(run))
+        verdict = judge(summary, limits or policy_of(run), written=written_at(run))
     if junit is not None:
         write_file(junit, junit_xml(verdict, name=str(run)))
     if as_json:

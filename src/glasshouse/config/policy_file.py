@@ -12,7 +12,7 @@ from glasshouse.core.errors import InputError
 from glasshouse.report.appendix import POINTS
 from glasshouse.report.policy import Limit, Policy
 
-EndName = Literal["upper", "estimate", "lower"]
+EndName = Literal["upper", "estimate", "lower", "both"]
 
 
 class LimitSection(Strict):

@@ -1,12 +1,14 @@
 """Leak per group of records: where an attack does better or worse than on the other groups, after correction.
 
-Groups come from the user's own columns, from classes and from degrees.
+Groups come from the user's own columns, from classes and from degrees. They are compared at one operating point: by how
+many of their members and non-members the attack's first threshold flags; where it has none, by the areas within them.
 """
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -15,7 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import brentq
 from scipy.special import logit
-from scipy.stats import norm
+from scipy.stats import beta, hypergeom, norm
 from scipy.stats import t as student
 
 from glasshouse.core.arrays import BoolArray, FloatArray, IntArray
@@ -23,7 +25,7 @@ from glasshouse.core.errors import InputError
 from glasshouse.evaluation.intervals import Interval, clopper_pearson, logit_interval, placements, separated
 
 _FEW = 8  # numbers with more different values than this are cut into quartiles
-_RESERVED = ("id", "label", "member", "degree", "class")
+_RESERVED = ("id", "label", "member", "degree", "class", "worst")
 _MISSING = "missing"
 
 
@@ -108,6 +110,7 @@ def _name(value: object) -> str:
 
 
 _FEWEST = 20  # members, and non-members, for an area with an interval
+_FEWEST_FLAGS = 5  # members, and non-members, of a group whose flags are compared
 _RANKABLE = 3.0  # min(members, non-members) · A · (1 - A): with fewer wrongly ordered records no test keeps its level
 _SHOWN = 40  # groups per column, the largest ones
 
@@ -129,7 +132,55 @@ class GroupLeak:
     fpr: float | None = None  # the same share of its non-members
     fpr_interval: Interval | None = None  # of it
     judged: bool = False  # whether the group was compared with the others of its column; small groups are not
-    singled_out: Side = ""  # ``"more"`` or ``"less"`` if its area differs from that of the others after correction
+    singled_out: Side = ""  # ``"more"`` or ``"less"`` if it differs from the others after correction
+
+    @property
+    def flags(self) -> str:
+        """How many of its members and non-members are flagged; empty without a threshold."""
+        if self.tpr is None or self.fpr is None:
+            return ""
+        return flags_text(
+            round(self.tpr * self.members), self.members, round(self.fpr * self.non_members), self.non_members
+        )
+
+
+def flags_text(identified: int, members: int, flagged: int, non_members: int) -> str:
+    """Counts of members and non-members above a threshold, as a part of a sentence."""
+    return f"{identified} of {members} members and {flagged} of {non_members} non-members flagged"
+
+
+@dataclass(frozen=True, kw_only=True)
+class WorstCell:
+    """The group, or the combination of two groups, of which the largest share of members is identified."""
+
+    parts: tuple[tuple[str, str], ...]  # column and group, of one column or of two
+    members: int  # how many members are in it
+    non_members: int  # how many non-members
+    identified: int  # members that the first threshold flags
+    flagged: int  # non-members that it flags
+    tpr_interval: Interval  # of the share of its members that is identified; it holds for all cells at once
+    p_value: float  # of "it leaks no more than its own non-members' flags and than other members' tell"; for all cells
+    cells: int  # how many groups and combinations were looked at
+
+    @property
+    def name(self) -> str:
+        """Its columns and groups."""
+        return " with ".join(f"{column} {group}" for column, group in self.parts)
+
+    @property
+    def group_leak(self) -> GroupLeak:
+        """The cell as a row of a table or a picture."""
+        return GroupLeak(
+            column=self.name,
+            group="most exposed",
+            members=self.members,
+            non_members=self.non_members,
+            tpr=self.identified / self.members,
+            tpr_interval=self.tpr_interval,
+            fpr=self.flagged / self.non_members,
+            judged=True,
+            singled_out="more",
+        )
 
 
 @dataclass(frozen=True)
@@ -169,8 +220,9 @@ def group_leaks(
 ) -> tuple[GroupLeak, ...]:
     """The leak of every group of every column, each with intervals that are corrected for how many groups there are.
 
-    A group is singled out if its area differs from that of the other groups of its column: within-group areas are
-    compared, so a group whose scores are merely all higher is not singled out.
+    A group is singled out if a significantly larger or smaller share of its members is flagged than of the other
+    members (Fisher's exact test), and its members exceed its non-members by more, or by less, than elsewhere. Without
+    flags areas within groups are compared, so that a group whose scores are merely all higher is not singled out.
 
     Args:
         scores: [N] of one attack, higher means member.
@@ -191,14 +243,14 @@ def group_leaks(
     split = {name: _largest(values) for name, values in columns.items()}
     each = 1 - (1 - confidence) / max(1, sum(map(len, split.values())))
     areas = {name: {group: _area(scores[at], members[at]) for group, at in split[name].items()} for name in split}
-    compared = {name: {group: one for group, one in found.items() if one is not None} for name, found in areas.items()}
-    level = (1 - confidence) / max(1, sum(len(found) for found in compared.values() if len(found) > 1))
+    if called is None:
+        sides = {name: _by_areas(found, areas, error=1 - confidence) for name, found in areas.items()}
+    else:
+        sides = _by_flags(called, members, split, error=1 - confidence)
     leaks = []
     for name, groups in split.items():
         for group, at in groups.items():
-            others = [one for other, one in compared[name].items() if other != group]
-            own = areas[name][group]
-            verdict = _compare(own, others, level=level) if own is not None and others else None
+            own, verdict = areas[name][group], sides[name].get(group)
             leaks.append(
                 GroupLeak(
                     column=name,
@@ -213,6 +265,128 @@ def group_leaks(
                 )
             )
     return tuple(leaks)
+
+
+def _by_areas(
+    own: Mapping[str, _Area | None], every: Mapping[str, Mapping[str, _Area | None]], *, error: float
+) -> dict[str, Side | None]:
+    """By group of a column, whether its area differs from that of the others; None where that cannot be compared."""
+    sizes = [sum(one is not None for one in found.values()) for found in every.values()]
+    level = error / max(1, sum(size for size in sizes if size > 1))
+    known = {group: one for group, one in own.items() if one is not None}
+    return {
+        group: _compare(one, [other for name, other in known.items() if name != group], level=level)
+        for group, one in known.items()
+        if len(known) > 1
+    }
+
+
+def _by_flags(
+    called: BoolArray, members: BoolArray, split: Mapping[str, Mapping[str, NDArray[np.intp]]], *, error: float
+) -> dict[str, dict[str, Side | None]]:
+    """By column and group, whether more or fewer of its members are flagged; groups that are too small are left out."""
+    kinds = (members, ~members, called & members, called & ~members)
+    whole = [int(kind.sum()) for kind in kinds]
+    counts = {
+        (name, group): [int(kind[at].sum()) for kind in kinds]
+        for name, groups in split.items()
+        for group, at in groups.items()
+    }
+    counts = {one: own for one, own in counts.items() if min(*own[:2], whole[0] - own[0]) >= _FEWEST_FLAGS}
+    found: dict[str, dict[str, Side | None]] = {name: {} for name in split}
+    if not counts:
+        return found
+    inside, outside, hits, wrong = np.array(list(counts.values())).T  # [groups] each
+    chances = whole[0], whole[2], inside  # of hits, with the group's size and the number of all hits fixed
+    tails = 2 * np.minimum(hypergeom.sf(hits - 1, *chances), hypergeom.cdf(hits, *chances))
+    more = hits / inside - (whole[2] - hits) / (whole[0] - inside)
+    excess = more - (wrong / outside - (whole[3] - wrong) / np.maximum(1, whole[1] - outside))
+    differs = (tails <= error / len(counts)) & (more * excess > 0)
+    for (name, group), shown, up in zip(counts, differs.tolist(), (more > 0).tolist(), strict=True):
+        found[name][group] = ("more" if up else "less") if shown else ""
+    return found
+
+
+def worst_cell(
+    called: BoolArray, members: BoolArray, columns: Mapping[str, NDArray[Any]], *, confidence: float = 0.95
+) -> WorstCell | None:
+    """The group or combination of two groups that is most exposed; None if none is more than others, beyond chance.
+
+    Every group of every column and every combination of two columns is looked at, down to five members and five
+    non-members; values that are rarer are looked at together. In the cell more members than non-members are flagged,
+    and more than of all other members (one-sided exact tests of Fisher, both corrected for the number of cells). Of
+    these cells it is the one whose interval of the share of identified members has the highest lower end; a combination
+    only if that end is above the share of the worst single group.
+
+    Args:
+        called: [N] which records the attack's first threshold flags.
+        members: [N] who trained the target.
+        columns: values [N] by the name of the column.
+        confidence: of all intervals together, and of all tests together.
+
+    Example:
+        >>> old, north = np.arange(800) % 2 == 0, np.arange(800) % 4 < 2
+        >>> members = np.arange(800) % 8 < 4
+        >>> worst = worst_cell(members & old & north, members, {"old": old, "north": north})
+        >>> worst.name, worst.identified, worst.members, worst.cells
+        ('old True with north True', 100, 100, 8)
+    """
+    held = {name: _common(values, members) for name, values in columns.items()}
+    parts: list[tuple[tuple[str, str], ...]] = []
+    found: list[IntArray] = [np.empty((0, 4), dtype=np.int64)]
+    for names in (one for size in (1, 2) for one in itertools.combinations(held, size)):
+        groups, counts = _counted(called, members, [held[name] for name in names])
+        enough = (counts[:, :2] >= _FEWEST_FLAGS).all(axis=1) & (counts[:, 0] < members.sum())
+        parts += [tuple(zip(names, group, strict=True)) for group, kept in zip(groups, enough, strict=True) if kept]
+        found.append(counts[enough])
+    inside, outside, hits, wrong = np.concatenate(found).T  # [cells] each
+    within = hypergeom.sf(hits - 1, inside + outside, hits + wrong, inside)
+    beside = hypergeom.sf(hits - 1, int(members.sum()), int((called & members).sum()), inside)
+    p_values = np.minimum(1.0, len(parts) * np.maximum(within, beside))
+    tail = (1 - confidence) / max(1, len(parts)) / 2
+    lows = np.where(
+        (p_values <= 1 - confidence) & (hits > 0), beta.ppf(tail, np.maximum(hits, 1), inside - hits + 1), 0.0
+    )
+    if not lows.any():
+        return None
+    at, alone = int(np.argmax(lows)), np.array([len(part) == 1 for part in parts])
+    if (lows * alone).any() and lows[at] <= hits[best := int(np.argmax(lows * alone))] / inside[best]:
+        at = best
+    return WorstCell(
+        parts=parts[at],
+        members=int(inside[at]),
+        non_members=int(outside[at]),
+        identified=int(hits[at]),
+        flagged=int(wrong[at]),
+        tpr_interval=clopper_pearson(int(hits[at]), int(inside[at]), confidence=1 - 2 * tail),
+        p_value=float(p_values[at]),
+        cells=len(parts),
+    )
+
+
+def _common(values: NDArray[Any], members: BoolArray) -> tuple[IntArray, tuple[str, ...]]:
+    """[N] the group of each record, and the groups' names; those with too few records to compare are one group."""
+    places, names = bands(values)
+    rare = (
+        np.minimum(*(np.bincount(places[side], minlength=len(names)) for side in (members, ~members))) < _FEWEST_FLAGS
+    )
+    if rare.sum() < 2:
+        return places, names
+    kept = tuple(name for name, few in zip(names, rare, strict=True) if not few)
+    return np.where(rare, len(kept), np.cumsum(~rare) - 1)[places], (*kept, f"{rare.sum()} rare values")
+
+
+def _counted(
+    called: BoolArray, members: BoolArray, columns: Sequence[tuple[IntArray, tuple[str, ...]]]
+) -> tuple[list[tuple[str, ...]], IntArray]:
+    """The combinations that occur, and for each of them members, non-members, and the flagged of both, [cells, 4]."""
+    shape = tuple(len(names) for _, names in columns)
+    codes = np.ravel_multi_index([places for places, _ in columns], shape)
+    present, codes = np.unique(codes, return_inverse=True)
+    sides = (members, ~members, members & called, ~members & called)
+    counts = np.stack([np.bincount(codes[side], minlength=len(present)) for side in sides], axis=1)
+    which = zip(*np.unravel_index(present, shape), strict=True)
+    return [tuple(names[at] for at, (_, names) in zip(one, columns, strict=True)) for one in which], counts
 
 
 def _largest(values: NDArray[Any]) -> dict[str, NDArray[np.intp]]:

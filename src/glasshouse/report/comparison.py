@@ -5,6 +5,7 @@ The false-positive rate and the attack of a comparison are chosen without the me
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -139,7 +140,8 @@ class ComparedRun:
         if self.summary.conclusion.measured is None or measured is None:
             return None
         counts = {"members": measured.curve.members, "others": measured.curve.non_members}
-        return exposure_at(self.rate, unit=unit_of(self.summary), confidence=measured.confidence, **counts)
+        found = exposure_at(self.rate, unit=unit_of(self.summary), confidence=measured.confidence, **counts)
+        return dataclasses.replace(found, leak=bool(self.summary.conclusion.leak))
 
     @property
     def useful(self) -> str:

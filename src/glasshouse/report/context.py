@@ -30,5 +30,6 @@ class Context:
         str, ...
     ] = ()  # what is wrong with the input, such as swapped members; shown before everything else
     notes: tuple[str, ...] = ()  # what was noticed about the model or the data, and how it was handled
+    stored_records: str = ""  # which training records the model file itself holds; empty if none is known to be in it
     author: str = ""  # who is responsible for the audit; empty if nobody was named
     redacted: bool = False  # whether the records' ids are keyed hashes (`glasshouse.report.redaction`)

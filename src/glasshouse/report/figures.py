@@ -259,6 +259,12 @@ class AttackFigures:
     whole: SamplingIntervals | None = None  # for all records, if the audited ones are a random sample of them
 
     @property
+    def first_flags(self) -> FlaggedRates | None:
+        """Members and non-members above the threshold that decides records; None without one, or without members."""
+        pairs = zip(self.accusations, self.thresholds, strict=bool(self.accusations))
+        return next((flags for flags, threshold in pairs if not threshold.first), None)
+
+    @property
     def title(self) -> str:
         """Its name, and what it picked."""
         return f"{self.name} (here {self.picked})" if self.picked else self.name

@@ -9,13 +9,15 @@ import base64
 import functools
 import hashlib
 import importlib.resources
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import jinja2
 from markupsafe import Markup
 
+from glasshouse.evaluation.groups import GroupLeak
 from glasshouse.report.comparison import RESAMPLED, Comparison, compare_sentences
-from glasshouse.report.decision.first_page import FirstPage, first_page
+from glasshouse.report.decision.first_page import first_page
 from glasshouse.report.decision.verdict import (
     groups_sentence,
     list_sentence,
@@ -161,7 +163,8 @@ def render_html(summary: Summary, *, policy: Policy | None = None) -> str:
         glossary=GLOSSARY,
         crowd_in=exposure_picture(first.exposure, name="in"),
         crowd_out=exposure_picture(first.exposure, name="out", members=False),
-        **_first_groups(first, best),
+        **_groups(first.groups, summary, "first"),
+        **_groups(summary.groups, summary, "all"),
         context=summary.context,
         best=best,
         figures=columns_at("html", summary.attacks, summary.fprs),
@@ -179,12 +182,7 @@ def render_html(summary: Summary, *, policy: Policy | None = None) -> str:
             if attack.metrics is not None and attack.metrics.calibration is not None
         ],
         flagged=[(attack, one) for attack in summary.attacks for one in attack.accusations],
-        groups=(
-            groups_picture(summary.groups, overall=best.metrics.auc)
-            if best.metrics is not None and any(one.auc is not None for one in summary.groups)
-            else None
-        ),
-        groups_text=groups_sentence(summary.groups),
+        groups_text=groups_sentence(summary.groups, summary.worst_cell),
         precision=next(
             (precision_picture(best.name, one) for one in best.accusations[:1] if one.precisions[-1].value is not None),
             None,
@@ -202,23 +200,42 @@ def render_html(summary: Summary, *, policy: Policy | None = None) -> str:
     )
 
 
-def _first_groups(first: FirstPage, best: AttackFigures) -> dict[str, Markup | str | None]:
-    """The groups of the first page: the share that is identified, or the AUC where there is no threshold."""
-    drawn, caption = None, ""
-    if any(one.tpr is not None for one in first.groups):
-        overall = best.accusations[0].tpr if best.accusations else None
-        drawn = groups_picture(first.groups, overall=overall, figure="tpr", name="members identified per 1 000")
+def _groups(groups: Sequence[GroupLeak], summary: Summary, place: str) -> dict[str, Markup | str | None]:
+    """A picture of groups with its caption: flagged members and non-members; the AUC where there is no threshold."""
+    drawn, caption, best, leak = None, "", summary.attack(summary.strongest), bool(summary.conclusion.leak)
+    if any(one.tpr is not None for one in groups):
+        cell = summary.worst_cell
+        combined = [cell.group_leak] if cell is not None and len(cell.parts) > 1 else []
+        rows = [*_everyone(best, summary), *groups, *combined]
+        drawn = groups_picture(rows, overall=None, figure="tpr", name="flagged per 1\u00a0000", leak=leak)
         caption = (
-            f"Members identified per 1 000, at {best.title}'s own threshold; its false positives are in the "
-            "expert section."
+            f"Filled dots: members identified, per 1\u00a0000, at {best.title}'s own threshold. Hollow dots: "
+            "non-members that it flags, per 1\u00a0000."
         )
-    elif any(one.auc is not None for one in first.groups) and best.metrics is not None:
-        drawn = groups_picture(first.groups, overall=best.metrics.auc, name="share of pairs told apart (guessing: 0.5)")
+    elif any(one.auc is not None for one in groups) and best.metrics is not None:
+        name = "share of pairs told apart (guessing: 0.5)"
+        drawn = groups_picture(groups, overall=best.metrics.auc, name=name, leak=leak)
         caption = (
             "How often the attacker can tell which of a member and a non-member of the group is the member; guessing "
-            "is right in 0.5."
+            "is right in 0.5 (dotted), and over all records in the share of the dashed line."
         )
-    return {"crowd_groups": drawn, "groups_caption": caption}
+    caption += " Bars are intervals that hold for all groups at once."
+    caption += " Another colour: differs significantly from the other groups of its column." if leak else ""
+    return {f"{place}_groups": drawn, f"{place}_groups_caption": caption}
+
+
+def _everyone(best: AttackFigures, summary: Summary) -> Iterator[GroupLeak]:
+    """All records as a row above their groups."""
+    if (first := best.first_flags) is not None and summary.members is not None:
+        yield GroupLeak(
+            column="",
+            group="all records",
+            members=summary.members,
+            non_members=summary.records - summary.members,
+            tpr=first.tpr,
+            tpr_interval=first.tpr_interval,
+            fpr=first.fpr,
+        )
 
 
 def _fdp(summary: Summary) -> Markup | None:

@@ -24,7 +24,7 @@ from glasshouse.report.pictures.roc import Curve
 from glasshouse.report.pictures.scores import Histogram, Reliability
 from glasshouse.report.summary import Summary
 
-FORMAT = 5
+FORMAT = 6
 _KINDS = {  # of what is read as it is written
     name: kind
     for name, kind in get_type_hints(Summary).items()
@@ -51,6 +51,7 @@ def metrics_json(summary: Summary) -> dict[str, Any]:
         "members": summary.members,
         "fprs": list(summary.fprs),
         "target": _target_json(context),
+        "stored_records": context.stored_records,
         "shadows": context.shadows,
         "mode": context.mode,
         "seed": context.seed,
@@ -68,6 +69,7 @@ def metrics_json(summary: Summary) -> dict[str, Any]:
         ],
         "neighbourhoods": dumped("neighbourhoods"),
         "groups": dumped("groups"),
+        "worst_cell": dumped("worst_cell"),
         "power": dumped("power"),
         "unlike": summary.mismatch,
         "estimate": dumped("quick_estimate"),
@@ -95,7 +97,7 @@ def summary_from(metrics: Mapping[str, Any], run: Mapping[str, Any]) -> Summary:
     """The summary again; fails in some way if something is missing or wrong, so call it behind a door."""
     seconds = run.get("seconds", {})
     attacks = tuple(_attack_from(name, plain, seconds[name]) for name, plain in metrics["attacks"].items())
-    told = {name: metrics[name] for name in ("shadows", "mode", "seed", "fingerprint", "warnings")}
+    told = {name: metrics[name] for name in ("shadows", "mode", "seed", "fingerprint", "warnings", "stored_records")}
     told |= dict(metrics["target"])
     told |= {name: run[name] for name in ("title", "about", "settings", "versions", "shadow_seconds")}
     told |= {name: run[name] for name in ("author", "redacted") if name in run}  # runs of before have neither

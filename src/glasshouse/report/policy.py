@@ -17,16 +17,19 @@ from typing import Any, Literal
 
 from glasshouse.core.errors import InputError
 from glasshouse.evaluation import Interval
+from glasshouse.evaluation.metrics import ENOUGH_WRONG
 from glasshouse.report.decision.conclusion import attackers
+from glasshouse.report.decision.evidence import FACTOR
 from glasshouse.report.figures import FIGURES, AttackFigures, Estimate, Figure, group_estimate
 from glasshouse.report.format import rate, whole
 from glasshouse.report.run_folder import read_manifest
 from glasshouse.report.summary import Summary
 
-End = Literal["upper", "estimate", "lower"]
+End = Literal["upper", "estimate", "lower", "both"]
 
 HEADLINE = "headline"  # in policies: the verdict attack, the strongest one on simulated targets
 EVERY = "every"
+WORST = "worst"
 _EPSILON = Figure(name="epsilon", words="lower bound on ε", high=math.inf, shown=())  # of a run, not of an attack
 
 
@@ -40,8 +43,11 @@ class Limit:
         most: the largest value that passes.
         at_fpr: the false-positive rate of a ``"tpr"``; a run measures a few of them.
         attack: ``"headline"``, the verdict attack; ``"every"`` attack; or the name of one.
-        group: a column of groups, such as ``"class"``: the limit is then on each of its groups.
+        group: a column of groups, such as ``"class"``: the limit is then on each of its groups. ``"worst"``: it is on
+            the most exposed group or combination of two groups; where none stands out, on all records.
         end: which end of the interval is compared with the limit; by default the policy's own.
+        stand_in: whether the figure stands for one that the sample cannot resolve: where the limit is not met, too few
+            records say whether it is exceeded.
 
     Example:
         >>> Limit(figure="tpr", most=0.05, at_fpr=0.01).words
@@ -54,6 +60,7 @@ class Limit:
     attack: str = HEADLINE
     group: str | None = None
     end: End | None = None
+    stand_in: bool = False
 
     def __post_init__(self) -> None:
         known = ["epsilon", *(name.removesuffix("@{}") for name, one in FIGURES.items() if "gate" in one.shown)]
@@ -69,6 +76,8 @@ class Limit:
             raise InputError("epsilon: is one bound of the whole run; it has no group, no attack and no end.")
         if self.group is not None and (self.attack != HEADLINE or self.figure not in ("tpr", "auc")):
             raise InputError("group: groups have a tpr and an auc of the verdict attack alone; leave attack out.")
+        if self.group == WORST and self.figure != "tpr":
+            raise InputError("group: the worst group is the one with the largest tpr; limit that, or name a column.")
         if not self.most >= self.described.low:
             raise InputError(f"most: {self.most} is not a limit; use a number that is not negative.")
         if self.most > self.described.high:
@@ -92,7 +101,8 @@ class Limit:
         if self.figure == "epsilon":
             return f"{self.described.words} at most {self.value}"
         if self.group is not None:
-            return f"{self.figure.upper()} of every group of {self.group} at most {self.value}"
+            groups = "the most exposed group" if self.group == WORST else f"every group of {self.group}"
+            return f"{self.figure.upper()} of {groups} at most {self.value}"
         name = self.described.words if self.at_fpr is None else self.described.title(self.at_fpr)
         who = {HEADLINE: "the verdict attack", EVERY: "every attack"}.get(self.attack, self.attack)
         return f"{name} of {who} at most {self.value}"
@@ -105,6 +115,7 @@ class Limit:
         if (counts := self.described.counts) is None:
             return self.words
         where = "" if self.group is None else f" in every group of {self.group}"
+        where = " in the most exposed group" if self.group == WORST else where
         return f"{counts.subject}{where}{self._price}, at most {counts.per * self.most:g} of {whole(counts.per)}"
 
     def plain(self, who: str, value: float, interval: Interval) -> str:
@@ -135,8 +146,9 @@ class Policy:
     Args:
         limits: on figures; one or more.
         end: which end of an interval is compared with the limit. ``"upper"``: the model passes only if the limit is
-            met with confidence. ``"estimate"``: the measured value counts. ``"lower"``: it fails only if the limit is
-            exceeded with confidence.
+            met with confidence. ``"estimate"``: the measured value counts, where the sample resolves it.
+            ``"lower"``: it fails only if the limit is exceeded with confidence. ``"both"``: between the two, too few
+            records to say, which is inconclusive.
         attacks: names of attacks that the run must have tried.
         shadows: how many shadow models the run must have had, at least.
         age_days: how old the run may be.
@@ -157,32 +169,32 @@ class Policy:
             raise InputError("limits: the policy has none; give one or more.")
 
 
-USUAL_RATIO = 5.0  # of the true-positive rate to the false-positive rate: 1 is guessing
 _USUAL_AUC = 0.6
 
 
 def usual_policy(summary: Summary) -> Policy:
-    """A TPR of at most five times the FPR, and no lower bound on ε above a claimed ε.
+    """A TPR of at most `FACTOR` times the FPR, and no lower bound on ε above a claimed ε.
 
-    Where ties or a small sample leave no such rate to measure, the area under the curve is limited instead.
+    Where ties or a small sample leave no such rate to measure, the area under the curve is limited instead. `judge`
+    adds all other evidence that the factor is exceeded.
     """
     found = summary.conclusion.figures
     rate = None if found is None else found.rate
-    if rate is not None and rate.reached and USUAL_RATIO * rate.wanted < 1:
-        limits = [Limit(figure="tpr", at_fpr=rate.wanted, most=USUAL_RATIO * rate.wanted)]
+    if rate is not None and rate.reached and FACTOR * rate.wanted < 1:
+        limits = [Limit(figure="tpr", at_fpr=rate.wanted, most=FACTOR * rate.wanted)]
     else:
-        limits = [Limit(figure="auc", most=_USUAL_AUC)]
+        limits = [Limit(figure="auc", most=_USUAL_AUC, stand_in=rate is None or rate.reached)]
     privacy = summary.privacy
     if privacy is not None and privacy.claim is not None:
         limits.append(Limit(figure="epsilon", most=privacy.claim.epsilon))
-    return Policy(limits=tuple(limits))
+    return Policy(limits=tuple(limits), end="both")
 
 
 Status = Literal["passed", "failed", "unknown"]
 _SIGNS: dict[Status, str] = {"passed": "PASS", "failed": "FAIL", "unknown": "????"}
 _CODES: dict[Status, int] = {"passed": 0, "failed": 3, "unknown": 4}  # 1 and 2 are those of faults and crashes
-_ENDS: dict[End, str] = {"upper": "upper end", "estimate": "estimate", "lower": "lower end"}
-_NOT_RANDOM = "members were not drawn at random, so no figure of this run shows what the model leaks"
+_ENDS = {"upper": "upper end", "estimate": "estimate", "lower": "lower end"}
+_FEW_MEMBERS = 20  # of a group; the share of fewer is too coarse to be compared without its interval
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -251,22 +263,30 @@ class Verdict:
         return _CODES[self.status]
 
 
-def judge(summary: Summary, policy: Policy, *, written: datetime | None = None, now: datetime | None = None) -> Verdict:
-    """What a run shows about each requirement of a policy.
+def judge(
+    summary: Summary, policy: Policy | None = None, *, written: datetime | None = None, now: datetime | None = None
+) -> Verdict:
+    """What a run shows about each requirement of a policy; rating and gate both ask this.
 
-    A figure that the run did not measure is ``"unknown"``, and so is every figure of a run whose members were not drawn
-    at random: such a run never passes.
+    A figure that the run did not measure is ``"unknown"``, and so is every figure of a run that says nothing about the
+    model (`Conclusion.silent`): such a run never passes.
 
     Args:
         summary: of the run.
-        policy: the requirements.
+        policy: the requirements; by default those of `usual_policy`.
         written: when the run was saved; None if that is not known.
         now: the time to reckon its age by; the clock's by default.
     """
-    findings = [*_of_the_run(summary, policy, written=written, now=now or datetime.now(UTC))]
-    for limit in policy.limits:
-        findings += _of_limit(summary, limit, limit.end or policy.end)
-    return Verdict(findings=tuple(findings))
+    usual, policy = policy is None, policy or usual_policy(summary)
+    run = [*_of_the_run(summary, policy, written=written, now=now or datetime.now(UTC))]
+    found = [one for limit in policy.limits for one in _of_limit(summary, limit, limit.end or policy.end)]
+    if usual and summary.conclusion.evidence and all(one.status != "failed" for one in found):
+        rule, reason, plain = summary.conclusion.evidence[0]  # it also tells what the first figure leaves open
+        found = [one for one in found if one.status != "unknown"]
+        found.append(Finding(rule=rule, status="failed", reason=reason, plain=plain))
+    if usual and (kept := summary.context.stored_records):
+        found.append(Finding(rule="the model file holds no training records", status="failed", reason=kept))
+    return Verdict(findings=(*run, *found))
 
 
 def _of_the_run(summary: Summary, policy: Policy, *, written: datetime | None, now: datetime) -> Iterator[Finding]:
@@ -292,14 +312,12 @@ def _of_the_run(summary: Summary, policy: Policy, *, written: datetime | None, n
 
 
 def _of_limit(summary: Summary, limit: Limit, end: End) -> list[Finding]:
-    if summary.members is None:
-        return [_unknown(limit, "the members of the target are not known")]
-    if "members not random" in summary.conclusion.reasons:
-        return [_unknown(limit, _NOT_RANDOM)]
+    if summary.conclusion.silent:
+        return [_unknown(limit, summary.conclusion.why.rstrip("."))]
     if limit.figure == "epsilon":
         return [_of_epsilon(summary, limit)]
     if limit.group is not None:
-        return _of_groups(summary, limit, end)
+        return [_of_worst(summary, limit, end)] if limit.group == WORST else _of_groups(summary, limit, end)
     if limit.attack == HEADLINE:
         return [_of_verdict_attack(summary, limit, end)]
     found = [attack for attack in attackers(summary.attacks) if limit.attack in (EVERY, attack.name)]
@@ -336,7 +354,8 @@ def _of_verdict_attack(summary: Summary, limit: Limit, end: End) -> Finding:
     if limit.figure == "auc":
         return _compared(limit, end, Estimate(found.auc, found.auc_interval), who=found.title)
     if limit.figure == "tpr" and shown is not None and shown.wanted == limit.at_fpr and shown.reached:
-        return _compared(limit, end, Estimate(shown.tpr, shown.tpr_interval), who=found.title)
+        estimate = Estimate(shown.tpr, shown.tpr_interval)
+        return _compared(limit, end, estimate, who=found.title, resolved=shown.allowed >= ENOUGH_WRONG)
     # the verdict is about one rate and the AUC; the same attack's other figures are its own
     return _of_attack(summary.attack(found.attack), limit, end)
 
@@ -348,7 +367,21 @@ def _of_attack(attack: AttackFigures, limit: Limit, end: End) -> Finding:
         if limit.at_fpr is not None:
             at = f" at {rate(limit.at_fpr)} FPR; audit with that rate among fprs, and enough records"
         return _unknown(limit, f"{attack.name} has no such figure{at}", f"not measured for {attack.name}")
-    return _compared(limit, end, found, who=attack.name)
+    measured = attack.metrics.rate_at(limit.at_fpr) if attack.metrics is not None and limit.at_fpr is not None else None
+    resolved = measured is None or measured.allowed >= ENOUGH_WRONG
+    return _compared(limit, end, found, who=attack.name, resolved=resolved)
+
+
+def _of_worst(summary: Summary, limit: Limit, end: End) -> Finding:
+    cell, everyone = summary.worst_cell, summary.attack(summary.strongest).first_flags
+    if everyone is None or not summary.groups:
+        return _unknown(limit, "the run has no groups, or no threshold that flags their records")
+    if cell is None:
+        found, who = Estimate(everyone.tpr, everyone.tpr_interval), "no group stands out; all records"
+        return _compared(limit, end, found, who=who, plain="the verdict attack, with no group that stands out,")
+    found = Estimate(cell.identified / cell.members, cell.tpr_interval)
+    plain, resolved = f"in {cell.name}, the verdict attack", cell.members >= _FEW_MEMBERS
+    return _compared(limit, end, found, who=cell.name, plain=plain, resolved=resolved)
 
 
 def _of_groups(summary: Summary, limit: Limit, end: End) -> list[Finding]:
@@ -364,20 +397,26 @@ def _of_groups(summary: Summary, limit: Limit, end: End) -> list[Finding]:
             counts = f"{who} is too small: {group.members} members, {group.non_members} non-members"
             findings.append(_unknown(limit, counts))
         else:
-            findings.append(_compared(limit, end, found, who=who, plain=f"in {who}, the verdict attack"))
+            plain, resolved = f"in {who}, the verdict attack", group.members >= _FEW_MEMBERS
+            findings.append(_compared(limit, end, found, who=who, plain=plain, resolved=resolved))
     return findings
 
 
-def _compared(limit: Limit, end: End, found: Estimate, *, who: str, plain: str = "") -> Finding:
-    interval = found.interval or Interval(found.value, found.value)
+def _compared(limit: Limit, end: End, found: Estimate, *, who: str, plain: str = "", resolved: bool = True) -> Finding:
+    """An estimate beside its limit; ``resolved``: whether the sample is large enough to judge the bare estimate."""
+    interval, shown = found.interval or Interval(found.value, found.value), limit.described.amount
+    if end == "both":  # the end that decides, if one does
+        end = "lower" if interval.low > limit.most else "upper"
+        resolved = (end == "lower" and not limit.stand_in) or interval.high <= limit.most
+    elif end != "estimate":
+        resolved = True
     judged = {"upper": interval.high, "estimate": found.value, "lower": interval.low}[end]
-    shown = limit.described.amount
-    reason = f"{who} {shown(found.value)}, interval {shown(interval.low)} to {shown(interval.high)}"
+    how = f"judged by the {_ENDS[end]}" if resolved else "too few records to say whether the limit is exceeded"
     return Finding(
         rule=limit.words,
-        status="failed" if judged > limit.most else "passed",
-        reason=f"{reason}, judged by its {_ENDS[end]}",
-        plain=f"{limit.plain(plain or who, found.value, interval)}, judged by the {_ENDS[end]}",
+        status="unknown" if not resolved else "failed" if judged > limit.most else "passed",
+        reason=f"{who} {shown(found.value)}, interval {shown(interval.low)} to {shown(interval.high)}, {how}",
+        plain=f"{limit.plain(plain or who, found.value, interval)}, {how}",
     )
 
 

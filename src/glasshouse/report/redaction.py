@@ -126,6 +126,7 @@ def redacted_summary(summary: Summary, redactor: Redactor, ids: Iterable[str]) -
     known, rows = frozenset(ids), summary.top_records
     names = rows["id"].tolist() if "id" in rows else []
     hashed = {name: redactor.column(rows[name], names) for name in rows}
+    cell = summary.worst_cell
     repeats = {name for name in rows if name != "id" and hashed[name] is not rows[name]}
     return dataclasses.replace(
         summary,
@@ -141,5 +142,9 @@ def redacted_summary(summary: Summary, redactor: Redactor, ids: Iterable[str]) -
         groups=tuple(
             dataclasses.replace(one, group=redactor.hash(one.group)) if one.column in repeats else one
             for one in summary.groups
+        ),
+        worst_cell=cell
+        and dataclasses.replace(
+            cell, parts=tuple((name, redactor.hash(group) if name in repeats else group) for name, group in cell.parts)
         ),
     )

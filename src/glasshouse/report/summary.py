@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -13,11 +14,12 @@ from numpy.typing import NDArray
 
 from glasshouse.core.table import Table
 from glasshouse.evaluation import AttackOutcome, PrivacyVerdict, RandomMembers, VerdictAttack
-from glasshouse.evaluation.groups import GroupLeak, group_leaks
+from glasshouse.evaluation.groups import GroupLeak, WorstCell, group_leaks, worst_cell
 from glasshouse.evaluation.leakage import Power, audit_power
 from glasshouse.evaluation.quick_estimate import QuickEstimate
 from glasshouse.report.context import Context
 from glasshouse.report.decision.conclusion import Conclusion, VerdictFigures, attackers, concluded, verdict_figures
+from glasshouse.report.decision.evidence import evidence_of
 from glasshouse.report.decision.verdict import notes, verdict
 from glasshouse.report.figures import AttackFigures, attack_figures
 from glasshouse.report.pictures.neighbourhood import Neighbourhood, Surroundings
@@ -39,12 +41,13 @@ class Summary:
     records: int  # how many records
     privacy: PrivacyVerdict | None  # what the attacks show about ε; None if the members are not known
     notes: tuple[str, ...]  # what else a reader has to know
-    top_records: Table  # the records most at risk by the strongest attack
+    top_records: Table  # the records most at risk by the strongest attack; empty where no leak is shown
     verdict_attack: VerdictFigures | None = None  # the figures behind the verdict; None if the members are not known
     neighbourhoods: tuple[Neighbourhood, ...] = ()  # of the first of them, in their order; empty without a graph
     left_out: Mapping[str, str] = field(default_factory=dict)  # attacks that gave no outcome, each with the reason
     random_members: RandomMembers | None = None  # whether members differ without the target; None if not tested
     groups: tuple[GroupLeak, ...] = ()  # by the strongest attack; empty if the members are not known
+    worst_cell: WorstCell | None = None  # the most exposed group or combination of two; None if none is, beyond chance
     power: Power | None = None  # which leak this audit could have shown; None if the members are not known
     quick_estimate: QuickEstimate | None = (
         None  # of what eight shadow models would find; None if there were two or more
@@ -58,7 +61,11 @@ class Summary:
     @functools.cached_property
     def conclusion(self) -> Conclusion:
         """Whether the run says anything, what, how strongly, and by which attack."""
-        return concluded(self.verdict_attack, self.context, mismatch=self.mismatch)
+        found, looks = self.verdict_attack, iter(())
+        if found is not None and self.members is not None:
+            counts = {"members": self.members, "records": self.records}
+            looks = evidence_of(found, self.attack(found.attack), self.privacy, self.worst_cell, **counts)
+        return concluded(found, self.context, mismatch=self.mismatch, evidence=looks)
 
     @property
     def unreached(self) -> bool:
@@ -99,21 +106,18 @@ def summarise(
         found = verdict_figures(verdict_attack, random=random, picked=outcomes[verdict_attack.attack].picked)
         first_figure = verdict_attack.test.first[1] if verdict_attack.test.first is not None else None
     strongest = attackers(attacks)[0].name if found is None else found.attack
-    first = np.argsort(records[f"{strongest}_rank"], kind="stable")[:_TOP]
-    groups: tuple[GroupLeak, ...] = ()
-    if members is not None and columns:
-        outcome = outcomes[strongest]
-        called = None if outcome.first_threshold is None else outcome.flagged(outcome.first_threshold)
-        leak = concluded(found, context, mismatch=bool(warning)).lists_records
-        groups = group_leaks(outcome.scores, members, columns, called=called, leak=leak)
+    outcome, called, cell = outcomes[strongest], None, None
+    if members is not None and columns and outcome.first_threshold is not None:
+        called = outcome.flagged(outcome.first_threshold)
+        cell = worst_cell(called, members, columns)
     power, inside = None, None
     if members is not None:
         inside = int(members.sum())
         tried = len(attackers(attacks))
         power = audit_power(inside, records.height - inside, fprs, attacks=tried, first=first_figure)
-    return Summary(
+    summary = Summary(
         context=context,
-        verdict=verdict(found, context, privacy),
+        verdict="",
         attacks=attacks,
         strongest=strongest,
         fprs=tuple(fprs),
@@ -121,13 +125,26 @@ def summarise(
         records=records.height,
         privacy=privacy,
         notes=notes(attacks, fprs, context, warning),
-        top_records=Table({name: column[first] for name, column in records.items()}),
+        top_records=Table({}),
         verdict_attack=found,
-        neighbourhoods=tuple(surroundings.neighbourhood(int(at)) for at in first[:_DRAWN]) if surroundings else (),
         left_out=dict(left_out or {}),
         random_members=random_members,
-        groups=groups,
+        worst_cell=cell,
         power=power,
         quick_estimate=quick_estimate,
         mismatch=bool(warning),
+    )
+    conclusion = summary.conclusion
+    listed = _TOP if conclusion.lists_records else 0
+    first = np.argsort(records[f"{strongest}_rank"], kind="stable")[:listed]
+    groups: tuple[GroupLeak, ...] = ()
+    if members is not None and columns:
+        groups = group_leaks(outcome.scores, members, columns, called=called, leak=conclusion.lists_records)
+    return dataclasses.replace(
+        summary,
+        verdict=verdict(found, context, privacy, partly=conclusion.partly),
+        top_records=Table({name: column[first] for name, column in records.items()} if listed else {}),
+        neighbourhoods=tuple(surroundings.neighbourhood(int(at)) for at in first[:_DRAWN]) if surroundings else (),
+        groups=groups,
+        worst_cell=cell if conclusion.leak else None,
     )

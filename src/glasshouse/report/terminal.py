@@ -39,8 +39,9 @@ def print_summary(summary: Summary, console: Console, *, policy: Policy | None =
     console.print(_attacks(summary))
     for name, reason in summary.left_out.items():  # below the table: a sentence in a cell would push out the others
         console.print(f"{_safe(name)} was left out: {_safe(reason)}", highlight=False)
-    console.print()
-    console.print(_records(summary))
+    if summary.top_records.height:
+        console.print()
+        console.print(_records(summary))
     console.print()
     rating = rating_of(summary, policy)
     console.print(f"[bold]{_safe(rating.word)}.[/bold] {_safe(' '.join(rating.sentences))}", highlight=False)
@@ -53,7 +54,7 @@ def print_summary(summary: Summary, console: Console, *, policy: Policy | None =
         whole_sentence(best),
         precision_sentence(best),
         list_sentence(best, leak=summary.conclusion.lists_records),
-        groups_sentence(summary.groups),
+        groups_sentence(summary.groups, summary.worst_cell),
         *(power_sentences(summary.power)[:1] if summary.power is not None else []),
     ]
     for answer in filter(None, answers):

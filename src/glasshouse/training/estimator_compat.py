@@ -116,6 +116,48 @@ def parts_of(estimator: Any) -> Iterator[tuple[str, Any]]:
             yield f"{name}__", value
 
 
+_ALL, _SUPPORT = "its training records", "its support vectors, which are training records"
+_KEEPERS = {  # what estimators keep, by the name of their class or of a base of it; other libraries have the same names
+    **dict.fromkeys(
+        ("NeighborsBase", "KNeighborsClassifier", "KNeighborsRegressor", "KNNImputer", "KernelDensity"), _ALL
+    ),
+    **dict.fromkeys(("GaussianProcessClassifier", "GaussianProcessRegressor", "KernelRidge", "KernelPCA"), _ALL),
+    **dict.fromkeys(("BaseLibSVM", "SVC", "NuSVC", "SVR", "NuSVR"), _SUPPORT),
+    **dict.fromkeys(("AffinityPropagation", "KMedoids"), "its prototypes, which are training records"),
+    "BaseLabelPropagation": _ALL,
+    "Nystroem": "some of its training records",
+}
+
+
+def stored_records(model: Any) -> str:
+    """Which training records the file of a fitted model holds, in words; empty if none is known to be in it.
+
+    Trees count if each was grown on all records, and most of these are alone in their leaf.
+
+    Example:
+        >>> from sklearn.neighbors import KNeighborsClassifier
+        >>> stored_records(KNeighborsClassifier(1))
+        'KNeighborsClassifier keeps its training records'
+    """
+    model = model.model if isinstance(model, Relabelled) else model
+    try:
+        parts = [part for _, part in parts_of(getattr(model, "best_estimator_", model))]
+    except Exception:  # of the user's own class, whose parameters cannot be read; nothing is known of it
+        return ""
+    for part in parts:
+        name = type(part).__name__
+        for base in type(part).__mro__:
+            if kept := _KEEPERS.get(base.__name__):
+                return f"{name} keeps {kept}"
+        inside = getattr(part, "estimators_", [part])
+        inside = inside.ravel() if isinstance(inside, np.ndarray) else inside
+        trees = [one.tree_ for one in inside if hasattr(one, "tree_")]
+        leaves = [tree.n_node_samples[tree.children_left < 0] for tree in trees]
+        if leaves and not getattr(part, "bootstrap", False) and all(2 * (one == 1).sum() > one.sum() for one in leaves):
+            return f"{name} has a leaf of its own for most of its training records"
+    return ""
+
+
 def prepare(estimator: Any, *, seed: int, classes: int, seen: int, values: int = 0) -> None:
     """Seed our own unfitted clone and everything inside it, keep it silent, and tell it how many classes there are.
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from glasshouse.attacks.registry import attack_names, find_attack
+from glasshouse.report.decision.rating import rating_of
 from glasshouse.report.decision.verdict import groups_sentence, power_sentences, target_sentence
 from glasshouse.report.format import whole
 from glasshouse.report.summary import Summary
@@ -30,9 +31,11 @@ _assumed = functools.partial(Statement, kind="assumed")
 
 
 def outcome(summary: Summary) -> Iterator[Statement]:
-    """The verdict, after every warning about the input."""
+    """The rating by the usual policy and the verdict, after every warning about the input."""
     for warning in summary.context.warnings:
         yield _measured(text=f"Warning of the audit: {warning}")
+    rating = rating_of(summary)
+    yield _measured(text=f"Rated: {rating.word}. {' '.join(rating.sentences)}".rstrip())
     yield _measured(text=summary.verdict)
 
 
@@ -69,7 +72,7 @@ def smallest_leak(summary: Summary) -> Iterator[Statement]:
 
 def by_groups(summary: Summary) -> Iterator[Statement]:
     """Whether some groups of records leak more."""
-    if text := groups_sentence(summary.groups):
+    if text := groups_sentence(summary.groups, summary.worst_cell):
         yield _measured(text=text)
 
 

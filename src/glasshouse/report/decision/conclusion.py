@@ -1,13 +1,13 @@
 """What a run lets one conclude: whether it says anything, what, how strongly, and by which attack.
 
-Rating, first page, next steps, policies, comparisons, page and terminal read it.
+Rating, gate, first page, next steps, comparisons, evidence file, page and terminal read it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from glasshouse.evaluation import Interval, VerdictAttack
 from glasshouse.evaluation.leakage import Way
@@ -15,9 +15,23 @@ from glasshouse.report.context import Context
 from glasshouse.report.figures import AttackFigures, RateFigure, rate_figure
 from glasshouse.report.format import rate
 
+Strength = Literal["weak", "clear", "strong"]
 Reason = Literal["warning", "members unknown", "members not random", "mismatch", "few models"]
 
+_WEAK, _STRONG = 0.01, 0.001  # p-values
 _FEW = 4  # shadow models; with fewer the attacks are weak, and finding nothing says little
+_WHY: dict[Reason, str] = {
+    "warning": "The input of the audit has a fault, which the warning above describes.",
+    "members unknown": "It is not known which records trained the model, so nothing could be measured.",
+    "members not random": (
+        "The training data differ in kind from the non-members, so nothing here shows what the model reveals."
+    ),
+    "mismatch": (
+        "The model answers differently from the shadow models that the attacker compared it with, so the attacks were "
+        "weaker than they could be. A leak that they show is real; one that they do not show may exist too."
+    ),
+    "few models": "With {shadows} shadow models the attacks are weak, so a negative result says little.",
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,6 +66,11 @@ class VerdictFigures:
         return f"p {sign} {self.p_value:.2g}"
 
     @property
+    def strength(self) -> Strength:
+        """How strong the evidence of a leak is, if one is shown."""
+        return "weak" if self.p_value > _WEAK else "clear" if self.p_value > _STRONG else "strong"
+
+    @property
     def carrier(self) -> str:
         """The figure that has the p-value, in words; empty where no leak is shown, or in runs of before."""
         if not self.leak or not self.shown_by:
@@ -82,17 +101,39 @@ def verdict_figures(found: VerdictAttack, *, random: bool = True, picked: str = 
     )
 
 
+class Look(NamedTuple):
+    """A look besides the TPR at the wanted rate, by which the usual limit is exceeded (`decision/evidence.py`)."""
+
+    rule: str  # what is limited
+    reason: str  # what was found, for the expert
+    plain: str  # the same for a reader who knows no abbreviation
+
+
 @dataclass(frozen=True)
 class Conclusion:
     """Whether a run says anything about its model, what, how strongly, and by which attack."""
 
     figures: VerdictFigures | None  # None if the members are not known
     reasons: tuple[Reason, ...]  # why finding nothing would say nothing, the weightiest first
+    shadows: int  # how many shadow models the attacker had
+    evidence: tuple[Look, ...] = ()  # looks by which the usual limit is exceeded
 
     @property
     def leak(self) -> bool | None:
-        """Whether a leak is shown; None if that cannot be told."""
-        return None if self.figures is None else self.figures.leak
+        """Whether a leak is shown, over all records or in a part of them; None if the run cannot tell."""
+        if self.figures is None or self.figures.leak is None:
+            return None
+        return self.figures.leak or bool(self.evidence)
+
+    @property
+    def partly(self) -> bool:
+        """Whether a leak is shown in a part of the records alone, and not by the test of all of them."""
+        return self.leak is True and self.figures is not None and not self.figures.leak
+
+    @property
+    def strength(self) -> Strength:
+        """How strong the evidence of a leak is, if one is shown."""
+        return "strong" if self.figures is None or self.partly else self.figures.strength
 
     @property
     def measured(self) -> VerdictFigures | None:
@@ -103,13 +144,33 @@ class Conclusion:
         return None if self.leak is None or "warning" in self.reasons else self.figures
 
     @property
+    def silent(self) -> bool:
+        """Whether the run says nothing about the model; a leak that is shown was shown, however weak the attacks."""
+        return bool(self.reasons) and (self.leak is not True or "warning" in self.reasons)
+
+    @property
+    def why(self) -> str:
+        """The weightiest reason in a sentence; empty if there is none."""
+        return _WHY[self.reasons[0]].format(shadows=self.shadows or "no") if self.reasons else ""
+
+    @property
     def lists_records(self) -> bool:
-        """Whether to say how many records can be flagged; not where the test of all attacks finds no leak."""
+        """Whether to list records, and to say how many can be flagged; not where no leak is shown."""
         return self.figures is None or self.leak is True
 
 
-def concluded(figures: VerdictFigures | None, context: Context, *, mismatch: bool) -> Conclusion:
-    """What these figures let one conclude; ``mismatch``: whether the target answers unlike its shadow models."""
+def concluded(
+    figures: VerdictFigures | None, context: Context, *, mismatch: bool, evidence: Iterable[Look] = ()
+) -> Conclusion:
+    """What these figures let one conclude.
+
+    Args:
+        figures: of the verdict attack; None if the members are not known.
+        context: what was audited.
+        mismatch: whether the target answers unlike its shadow models.
+        evidence: looks by which the usual limit is exceeded; they count only where figures say something.
+    """
+    found = () if figures is None or figures.leak is None or context.warnings else tuple(evidence)
 
     def reasons() -> Iterator[Reason]:
         if context.warnings:
@@ -123,7 +184,7 @@ def concluded(figures: VerdictFigures | None, context: Context, *, mismatch: boo
         if context.shadows < _FEW:
             yield "few models"
 
-    return Conclusion(figures, tuple(reasons()))
+    return Conclusion(figures, tuple(reasons()), context.shadows, found)
 
 
 def attackers(attacks: Sequence[AttackFigures]) -> list[AttackFigures]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass
 
 from glasshouse.report.figures import RateFigure
@@ -26,9 +27,16 @@ class Exposure:
     others: int  # how many non-members
     confidence: float  # of the interval
     reached: bool = True  # False if no threshold flags so few non-members as wanted, because scores are tied
+    leak: bool = True  # whether a leak is shown; without one members are flagged as guessing flags them
 
     def sentence(self) -> str:
         """The counts in words, with the interval."""
+        if not self.leak:
+            return (
+                f"No better than guessing: {counted(self.found)} against {counted(self.wrong)}. Of {whole(self.per)} "
+                f"{self.unit} in the training data {counted(self.found)} are flagged (between {counted(self.low)} and "
+                f"{counted(self.high)}), and of {whole(self.per)} non-members {counted(self.wrong)}."
+            )
         return (
             f"Of {whole(self.per)} {self.unit} in the training data, an attacker could identify about "
             f"{counted(self.found)} (between {counted(self.low)} and {counted(self.high)}), while wrongly flagging "
@@ -48,12 +56,23 @@ class Exposure:
 
 
 def exposure_of(summary: Summary) -> Exposure | None:
-    """The counts of a run; None where no rate was measured, or where it says nothing about the model."""
+    """The counts of a run; None where no rate was measured, or where it says nothing about the model.
+
+    Where no leak is shown, they are those of the attack's own threshold, if it has one: plain shares of the records.
+    """
     shown = summary.conclusion.measured
     if shown is None or shown.rate is None:
         return None
     counts = {"members": shown.members, "others": shown.non_members}
-    return exposure_at(shown.rate, unit=unit_of(summary), confidence=shown.confidence, **counts)
+    found = exposure_at(shown.rate, unit=unit_of(summary), confidence=shown.confidence, **counts)
+    if summary.conclusion.leak:
+        return found
+    flags = summary.attack(shown.attack).first_flags
+    if flags is None:
+        return dataclasses.replace(found, leak=False)
+    rates = {"found": flags.tpr, "low": flags.tpr_interval.low, "high": flags.tpr_interval.high, "wrong": flags.fpr}
+    counted_here = {name: found.per * rate for name, rate in rates.items()}
+    return dataclasses.replace(found, **counted_here, chance=counted_here["wrong"], leak=False)
 
 
 def exposure_at(figure: RateFigure, *, unit: str, members: int, others: int, confidence: float) -> Exposure:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC
 
@@ -11,6 +10,7 @@ from glasshouse.report.decision.conclusion import attackers
 from glasshouse.report.decision.exposure import Exposure, exposure_of, pairs_sentence, unit_of
 from glasshouse.report.decision.next_steps import Step, model_words, next_steps
 from glasshouse.report.decision.rating import Rating, rating_of
+from glasshouse.report.decision.verdict import cell_sentence
 from glasshouse.report.format import whole
 from glasshouse.report.policy import Policy
 from glasshouse.report.summary import Summary
@@ -80,14 +80,14 @@ def first_page(summary: Summary, policy: Policy | None = None) -> FirstPage:
     """Gather the first page; the policy is that of the user, the usual one by default."""
     rating = rating_of(summary, policy)
     pairs = pairs_sentence(summary)
-    groups = _shown(summary.groups) if pairs else ()
+    groups = _shown(summary) if pairs else ()
     return FirstPage(
         rating=rating,
         named=_named(summary),
         exposure=exposure_of(summary),
         pairs=pairs,
         groups=groups,
-        groups_text=_groups_text(summary.groups, leak=rating.level != "none") if groups else "",
+        groups_text=_groups_text(summary) if groups else "",
         tried=tried_of(summary),
         steps=next_steps(summary, rating, policy),
         facts=tuple((name, text) for name, text in _facts(summary) if text),
@@ -102,20 +102,23 @@ def _named(summary: Summary) -> str:
             f"Ids of {unit} are replaced by keyed hashes. The holder of the key, which is not in this file, can look "
             f"them up (glasshouse lookup). Classes, groups and scores of individual {unit} are still shown."
         )
+    if not count:
+        return f"This report lists no {unit}, since no leak is shown. Other files of the run have the ids of all."
     told = f"names {count} {unit} by their ids and says which of them trained the model"
     if summary.members is None:
         told = f"names {count} {unit} by their ids, those that look most like training data first"
     return f"Confidential. This report {told}. To share it, replace the ids: glasshouse report RUN --redact."
 
 
-def _shown(groups: Sequence[GroupLeak]) -> tuple[GroupLeak, ...]:
+def _shown(summary: Summary) -> tuple[GroupLeak, ...]:
     """Groups that differ, and the largest others, in their order."""
-    measured = [one for one in groups if one.tpr is not None or one.auc is not None]
+    measured = [one for one in summary.groups if one.tpr is not None or one.auc is not None]
     order = sorted(measured, key=lambda one: (not one.singled_out, -one.members))[:_SHOWN]
     return tuple(one for one in measured if one in order)
 
 
-def _groups_text(groups: Sequence[GroupLeak], *, leak: bool) -> str:
+def _groups_text(summary: Summary) -> str:
+    groups, leak = summary.groups, summary.conclusion.leak
     compared = sum(one.judged for one in groups)
     more = [f"{one.column} {one.group}" for one in groups if one.singled_out == "more"]
     less = [f"{one.column} {one.group}" for one in groups if one.singled_out == "less"]
@@ -128,6 +131,8 @@ def _groups_text(groups: Sequence[GroupLeak], *, leak: bool) -> str:
         told.append(f"None of the {compared} compared groups differs significantly from the others.")
     if not told and compared:
         told.append("Since no leak is shown, no group is reported as different.")
+    if summary.worst_cell is not None:
+        told.append(cell_sentence(summary.worst_cell))
     if small := len(groups) - compared:
         told.append(f"{whole(small)} {'group was' if small == 1 else 'groups were'} too small to compare.")
     return " ".join(told)

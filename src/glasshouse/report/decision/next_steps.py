@@ -8,11 +8,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from glasshouse.report.decision.conclusion import Reason
+from glasshouse.report.decision.evidence import FACTOR
 from glasshouse.report.decision.exposure import unit_of
 from glasshouse.report.decision.rating import Rating
-from glasshouse.report.policy import USUAL_RATIO, Policy
+from glasshouse.report.policy import Policy
 from glasshouse.report.summary import Summary
 
+_FOREST = re.compile(r"\b(?:RandomForest|ExtraTrees|DecisionTree|GradientBoosting)(?:Classifier|Regressor)\b")
 _MORE_SHADOWS = 8
 _FIRST = 10.0  # ε; a larger one bounds nothing that a reader could use
 
@@ -36,9 +38,17 @@ class Step:
 
 def next_steps(summary: Summary, rating: Rating, policy: Policy | None = None) -> tuple[Step, ...]:
     """What fits a finding; the policy is that of the user, for the ε that meets its limit."""
-    shown = summary.conclusion.measured
-    leak = shown is not None and shown.leak
+    leak = summary.conclusion.measured is not None and summary.conclusion.leak
     steps = [*_to_know_more(summary)] if not leak or rating.level == "unknown" else []
+    if summary.context.stored_records:
+        steps.insert(
+            0,
+            Step(
+                title="Do not give the model file away",
+                why="Whoever has it has training records. Let others ask the model instead, or train one of another "
+                "kind.",
+            ),
+        )
     if leak:
         steps += [*_to_leak_less(summary, policy)]
         steps.append(
@@ -99,16 +109,17 @@ def _to_know_more(summary: Summary) -> Iterator[Step]:
 def _to_leak_less(summary: Summary, policy: Policy | None) -> Iterator[Step]:
     graph = unit_of(summary) == "nodes"
     trainer = str(summary.context.settings.get("trainer", ""))
-    if not graph:
-        yield _private(summary, policy, trainer)
+    first: list[Step] = [] if graph else [_private(summary, policy, trainer)]
     if gentler := _gentler(trainer, graph=graph):
-        yield Step(
+        step = Step(
             title="Fit the training data less closely",
             why="Fewer epochs, early stopping or a simpler model: a model cannot reveal what it did not memorise. This "
             "helps most where the model does far better on the training data than on other data, and guarantees "
             "nothing.",
             codes=gentler,
         )
+        first.insert(0 if _FOREST.search(trainer) else 1, step)  # what keeps the user's own kind of model comes first
+    yield from first
     if not graph and summary.context.test_rmse is None and summary.context.settings.get("answers") != "labels alone":
         yield Step(
             title="Return only the predicted class",
@@ -147,7 +158,7 @@ def _epsilon(summary: Summary, policy: Policy | None) -> float:
         for limit in (policy.limits if policy is not None else ())
         if limit.figure == "tpr" and limit.at_fpr is not None and limit.most > limit.at_fpr
     ]
-    ratio = min(ratios, default=USUAL_RATIO)
+    ratio = min(ratios, default=FACTOR)
     privacy = summary.privacy
     claimed = privacy.claim.epsilon if privacy is not None and privacy.claim is not None else _FIRST
     bounded = min(math.log(ratio), claimed, _FIRST)
@@ -167,8 +178,7 @@ def _gentler(trainer: str, *, graph: bool) -> tuple[Code, ...]:
             f"trainer: {{kind: mlp, epochs: {epochs}}}",
             "trainer = TorchTrainer(module=MyNet, early_stopping=EarlyStopping(patience=5))",
         )
-    forest = r"\b(?:RandomForest|ExtraTrees|DecisionTree|GradientBoosting)(?:Classifier|Regressor)\b"
-    if found := re.search(forest, trainer):
+    if found := _FOREST.search(trainer):
         return _codes(
             f"trainer: {{kind: sklearn, estimator: {found[0]}, parameters: {{min_samples_leaf: 10}}}}",
             f"trainer = SklearnTrainer(estimator={found[0]}(min_samples_leaf=10))",

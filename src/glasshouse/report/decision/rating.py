@@ -2,32 +2,40 @@
 
 from __future__ import annotations
 
-import dataclasses
-import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from glasshouse.report.decision.conclusion import Reason
+from glasshouse.report.decision.conclusion import Strength
 from glasshouse.report.decision.exposure import unit_of
 from glasshouse.report.format import whole
-from glasshouse.report.policy import Finding, Policy, judge, usual_policy
+from glasshouse.report.policy import Finding, Policy, judge
 from glasshouse.report.summary import Summary
 
 Level = Literal["high", "some", "none", "unknown"]
 
 _NOT_SAFE = "This does not show that the model is safe: another attack, or more data, may find more."
-_WHY_UNKNOWN: dict[Reason, str] = {
-    "warning": "The input of the audit has a fault, which the warning above describes.",
-    "members unknown": "It is not known which records trained the model, so nothing could be measured.",
-    "members not random": (
-        "The training data differ in kind from the non-members, so nothing here shows what the model reveals."
-    ),
-    "mismatch": (
-        "The model answers differently from the shadow models that the attacker compared it with, so the attacks were "
-        "weaker than they could be. A leak that they show is real; one that they do not show may exist too."
-    ),
-    "few models": "With {shadows} shadow models the attacks are weak, so a negative result says little.",
+_WORDS: dict[Level, str] = {
+    "high": "High exposure",
+    "some": "Some exposure",
+    "none": "No leak shown",
+    "unknown": "Inconclusive",
+}
+_OWN_WORDS: dict[Level, str] = {
+    "high": "Outside the policy",
+    "some": "Within the policy, though a leak is shown",
+    "none": "Within the policy; no leak is shown",
+    "unknown": "Inconclusive",
+}
+_USUAL = "Rated by Glasshouse's usual policy, since no policy was given; corrected for five figures:"
+_WHO: dict[Strength, str] = {
+    "weak": "There is weak evidence that attackers can tell training {unit}",
+    "clear": "Attackers can tell training {unit}",
+    "strong": "Attackers can clearly tell training {unit}",
+}
+_UNSURE: dict[Level, str] = {
+    "some": "Too few records to say whether the limit is exceeded.",
+    "none": "The sample is too small to rule out a leak above the limit.",
 }
 
 
@@ -44,62 +52,51 @@ class Rating:
 
 
 def rating_of(summary: Summary, policy: Policy | None = None) -> Rating:
-    """Rate a run by a policy of the user, or by `usual_policy`.
+    """Rate a run by a policy of the user, or by `usual_policy`: by the findings that also decide the gate.
 
     Nothing that could not be measured is rated as harmless: where members were not drawn at random, where the input
     looks wrong or the members are not known, the rating is "Inconclusive".
     """
-    return _by_usual(summary) if policy is None else _by_own(summary, policy)
-
-
-def _by_own(summary: Summary, policy: Policy) -> Rating:
-    verdict, meaning = judge(summary, policy, written=summary.written), _meaning(summary)
-    leak = summary.conclusion.leak
-    rated = functools.partial(Rating, rule="Rated by the given policy:", findings=verdict.findings, own=True)
+    own, verdict = policy is not None, judge(summary, policy, written=summary.written)
+    level: Level = "some" if summary.conclusion.leak else "none"
     if verdict.status == "failed":
-        first = "At least one limit or requirement of the policy is not met."
-        return rated(level="high", word="Outside the policy", sentences=(first, *meaning))
-    if verdict.status == "unknown" or (leak is not True and summary.conclusion.reasons):
-        return rated(level="unknown", word="Inconclusive", sentences=meaning)
-    word = "Within the policy, though a leak is shown" if leak else "Within the policy; no leak is shown"
-    return rated(level="some" if leak else "none", word=word, sentences=meaning)
-
-
-def _by_usual(summary: Summary) -> Rating:
-    policy, meaning = usual_policy(summary), _meaning(summary)
-    leak, reasons = summary.conclusion.leak, summary.conclusion.reasons
-    above = judge(summary, dataclasses.replace(policy, end="lower"))  # fails where a limit is surely exceeded
-    below = judge(summary, dataclasses.replace(policy, end="upper"))  # passes where all are surely met
-    rule = "Rated by Glasshouse's usual policy, since no policy was given:"
-    found = above if above.status == "failed" else below
-    rated = functools.partial(Rating, rule=rule, findings=found.findings, own=False)
-    if above.status == "failed" and "warning" not in reasons:
-        return rated(level="high", word="High exposure", sentences=meaning)
-    if "warning" in reasons or "unknown" in (above.status, below.status) or (leak is not True and reasons):
-        return rated(level="unknown", word="Inconclusive", sentences=meaning)
-    unsure = below.status == "failed"
-    if leak:
-        more = ("Too few records to say whether the limit is exceeded.",) if unsure else ()
-        return rated(level="some", word="Some exposure", sentences=(*meaning, *more))
-    more = ("The sample is too small to rule out a leak above the limit.",) if unsure else ()
-    return rated(level="none", word="No leak shown", sentences=(*meaning, *more))
+        level = "high"
+    elif summary.conclusion.silent or (own and verdict.status == "unknown"):
+        level = "unknown"
+    sentences = _meaning(summary)
+    if kept := summary.context.stored_records:
+        sentences = (f"The model file contains training records: {kept}. Whoever has the file has them.", *sentences)
+    if own and level == "high":
+        sentences = ("At least one limit or requirement of the policy is not met.", *sentences)
+    elif not own and verdict.status == "unknown" and level in _UNSURE:
+        sentences = (*sentences, _UNSURE[level])
+    return Rating(
+        level=level,
+        word=(_OWN_WORDS if own else _WORDS)[level],
+        sentences=sentences,
+        rule="Rated by the given policy:" if own else _USUAL,
+        findings=verdict.findings,
+        own=own,
+    )
 
 
 def _meaning(summary: Summary) -> tuple[str, ...]:
     """What the run shows about any leak at all, in plain words, and why finding nothing would say nothing."""
-    shown, reasons = summary.conclusion.measured, summary.conclusion.reasons
-    reason = tuple(_WHY_UNKNOWN[one].format(shadows=summary.context.shadows or "no") for one in reasons[:1])
+    shown = summary.conclusion.measured
+    reason = (summary.conclusion.why,) if summary.conclusion.reasons else ()
     if shown is None:
         return reason
     unit = unit_of(summary)
-    if not shown.leak:
+    if not summary.conclusion.leak:
         none = f"The attacks did not tell training {unit} from non-members better than chance. {_NOT_SAFE}"
         return (none, *reason)
-    rare = whole(max(1.0, 1 / shown.p_value))
-    told = (
-        f"Attackers can tell training {unit} from non-members: chance alone would produce this in at most 1 of {rare} "
-        f"audits."
-    )
+    who = _WHO[summary.conclusion.strength].format(unit=unit)
+    rare = f"chance alone would produce this in at most 1 of {whole(max(1.0, 1 / shown.p_value))} audits"
+    told = f"{who} from non-members: {rare}."
+    if summary.conclusion.partly:
+        told = f"Over all {unit} the attacks did no better than chance, but a part of them is exposed."
+    elif summary.conclusion.strength == "weak":
+        told += f" Audit more {unit} before you rely on it."
     privacy = summary.privacy
     if privacy is not None and privacy.contradicted:
         told += " This contradicts the privacy guarantee that was claimed for the model."

@@ -12,7 +12,7 @@ import numpy as np
 
 from glasshouse.core.table import Table
 from glasshouse.evaluation import PrivacyVerdict
-from glasshouse.evaluation.groups import GroupLeak
+from glasshouse.evaluation.groups import GroupLeak, WorstCell
 from glasshouse.evaluation.leakage import Power, Way
 from glasshouse.evaluation.metrics import DEFAULT_FPRS, ENOUGH_WRONG
 from glasshouse.evaluation.precision import DISCOVERY_LEVEL
@@ -41,8 +41,13 @@ _WAYS: dict[Way, str] = {
 }
 
 
-def verdict(found: VerdictFigures | None, context: Context, privacy: PrivacyVerdict | None = None) -> str:
-    """Whether a leak is shown, how strong it is and how sure that is; no figures if the members are not known."""
+def verdict(
+    found: VerdictFigures | None, context: Context, privacy: PrivacyVerdict | None = None, *, partly: bool = False
+) -> str:
+    """Whether a leak is shown, how strong it is and how sure that is; no figures if the members are not known.
+
+    ``partly``: it is shown in a part of the records alone (`Conclusion.partly`).
+    """
     had = f"The attacker had {context.shadows} shadow models ({context.mode})"
     if context.shadows < _FEW:
         models = "One reference model was" if context.shadows else "No shadow models were"
@@ -51,7 +56,11 @@ def verdict(found: VerdictFigures | None, context: Context, privacy: PrivacyVerd
         return f"{had}. The members of the target are not known, so records are ranked but nothing is measured."
     many = f"{found.tried} attack" + ("s" if found.tried > 1 else "")
     shown, many = _SHOWN[found.leak], f"{many}; by {found.carrier}" if found.carrier else many
-    if found.leak is False and context.shadows < _FEW:
+    if found.leak and found.strength == "weak":
+        shown += ", by weak evidence"
+    if partly:
+        shown = "A leak is shown in a part of the records, but not over all of them"
+    elif found.leak is False and context.shadows < _FEW:
         shown = "No leak is shown, but attacks this weak do not show that the model is safe"
     who = _WAYS[found.way].format(name=found.title, tried=found.tried)
     level = f"{100 * found.confidence:g} % interval"
@@ -184,17 +193,34 @@ def list_sentence(attack: AttackFigures, *, leak: bool = True) -> str:
     )
 
 
-def groups_sentence(groups: Sequence[GroupLeak]) -> str:
-    """Which groups differ from the others of their column; empty if no group was compared."""
+def groups_sentence(groups: Sequence[GroupLeak], cell: WorstCell | None = None) -> str:
+    """Which groups differ from the others of their column, and the most exposed cell; empty if none was compared."""
     compared = sum(one.judged for one in groups)
+    worst = "" if cell is None else f" {cell_sentence(cell)}"
     if not compared:
-        return ""
-    named = [f"{one.column} {one.group} ({one.singled_out}, AUC {one.auc:.3f})" for one in groups if one.singled_out]
+        return worst.lstrip()
+    named = [
+        f"{one.column} {one.group} ({one.singled_out}, {one.flags or f'AUC {one.auc:.3f}'})"
+        for one in groups
+        if one.singled_out
+    ]
     if not named:
-        return f"No group differs significantly from the others of its column (corrected for {compared} comparisons)."
+        told = f"No group differs significantly from the others of its column (corrected for {compared} comparisons)."
+    else:
+        told = (
+            f"Groups that leak significantly more or less than the others of their column (corrected for {compared} "
+            f"comparisons): {'; '.join(named)}."
+        )
+    return told + worst
+
+
+def cell_sentence(cell: WorstCell) -> str:
+    """The most exposed group or combination of two, with the interval of the share that is identified."""
+    low, high = cell.tpr_interval
     return (
-        f"Groups that leak significantly more or less than the others of their column (corrected for {compared} "
-        f"comparisons): {'; '.join(named)}."
+        f"Most exposed is {cell.name}: {cell.identified} of {cell.members} members are identified (between "
+        f"{whole(1000 * low)} and {whole(1000 * high)} of {whole(1000)}), and {cell.flagged} of {cell.non_members} "
+        f"non-members flagged; {whole(cell.cells)} groups and combinations were looked at."
     )
 
 

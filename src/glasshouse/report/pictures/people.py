@@ -19,11 +19,13 @@ _PERSON = "M5 1.2a2.1 2.1 0 1 1 0 4.2a2.1 2.1 0 1 1 0-4.2zM1.6 11.6V9.2a3.4 3.2 
 _DOT = "M5 3.4a3.1 3.1 0 1 1 0 6.2a3.1 3.1 0 1 1 0-6.2z"
 
 
-def people_picture(found: float, *, high: float | None = None, label: str, name: str, people: bool = True) -> Markup:
+def people_picture(
+    found: float, *, high: float | None = None, label: str, name: str, people: bool = True, leak: bool = True
+) -> Markup:
     """1 000 figures in rows: first those that are flagged, then those up to the interval's end, then the rest.
 
     ``found`` is the share that is flagged, ``high`` the upper end of its interval, and ``name`` a word of its own in
-    the page, for the three patterns. What is not ``people`` is drawn as dots.
+    the page, for the three patterns. What is not ``people`` is drawn as dots, and all is grey without a ``leak``.
     """
     first = _cells(found)
     second = max(first, _cells(found if high is None else high))
@@ -32,7 +34,8 @@ def people_picture(found: float, *, high: float | None = None, label: str, name:
     for kind, start, stop in (("found", 0, first), ("maybe", first, second), ("rest", second, _CROWD)):
         key = f"{name}-{kind}"
         cell = {"width": _WIDE, "height": _HIGH, "patternUnits": "userSpaceOnUse"}
-        parts.append(element("pattern", element("path", d=shape, css=f"one {kind}"), id=key, **cell))
+        css = f"one {kind}" if leak else f"one {kind} null"
+        parts.append(element("pattern", element("path", d=shape, css=css), id=key, **cell))
         if stop > start:
             parts.append(element("path", d=_region(start, stop), css=f"crowd {kind}", fill=f"url(#{key})"))
     width, height = _WIDE * _ROW, _HIGH * _CROWD / _ROW
@@ -46,7 +49,10 @@ def exposure_picture(exposure: Exposure | None, *, name: str, members: bool = Tr
     per, people = exposure.per, exposure.unit == "records"
     if not members:
         told = f"{exposure.wrong:.0f} of {per} non-members are wrongly flagged."
-        return people_picture(exposure.wrong / per, label=told, name=name, people=people)
+        return people_picture(exposure.wrong / per, label=told, name=name, people=people, leak=exposure.leak)
+    if not exposure.leak:
+        told = f"{exposure.found:.0f} of {per} members are flagged, no better than guessing."
+        return people_picture(exposure.found / per, label=told, name=name, people=people, leak=False)
     told = f"{exposure.found:.0f} of {per} members are identified; with the interval, up to {exposure.high:.0f}."
     return people_picture(exposure.found / per, high=exposure.high / per, label=told, name=name, people=people)
 
@@ -70,7 +76,7 @@ def _region(start: int, stop: int) -> str:
     return path
 
 
-_GROUP_ROW, _LETTERS = 19.0, 20
+_GROUP_ROW, _LETTERS, _HEADING = 19.0, 20, 60
 
 
 def groups_picture(
@@ -79,11 +85,13 @@ def groups_picture(
     overall: float | None,
     figure: Literal["auc", "tpr"] = "auc",
     name: str = "AUC within the group",
+    leak: bool = True,
 ) -> Markup:
     """A figure of each group that is large enough, one row each; groups that differ significantly have another colour.
 
-    It is the area within the group, or the share of its members that is identified, drawn as a count of 1 000.
-    ``overall`` is the figure over all records, drawn as a line, and ``name`` that of the axis.
+    It is the area within the group; or, as a pair of dots, the shares of its members (filled) and of its non-members
+    (hollow) that are flagged, as counts of 1 000. ``overall`` is the area over all records, drawn as a line, and
+    ``name`` that of the axis. Without a ``leak`` all is grey.
     """
     scale = 1.0 if figure == "auc" else 1000.0
     drawn = []
@@ -92,7 +100,7 @@ def groups_picture(
         if found is not None and found.interval is not None:
             drawn.append((one, scale * found.value, Interval(*(scale * end for end in found.interval))))
     axis = _axis([interval for _, _, interval in drawn], figure)
-    height = _GROUP_ROW * (len(drawn) + len({one.column for one, *_ in drawn})) + 66
+    height = _GROUP_ROW * (len(drawn) + len({one.column for one, *_ in drawn if one.column})) + 66
     frame = Frame(axis, Axis(0.0, 1.0), width=440.0, height=height, left=150.0)
     parts = frame.grid(name, y_ticks=False)
     if figure == "auc":
@@ -103,12 +111,14 @@ def groups_picture(
     for one, value, interval in drawn:
         if one.column != column:
             y, column = y + _GROUP_ROW, one.column
-            parts.append(element("text", _short(column), x=8.0, y=y + 4, css="name"))
+            parts.append(element("text", _short(column, _HEADING), x=8.0, y=y + 4, css="name"))
         y += _GROUP_ROW
-        css = "s1" if one.singled_out else "s0"
+        css = "s1" if one.singled_out else "s0" if leak else "s5"
         left, right = frame.px(interval.low), frame.px(interval.high)
         parts.append(element("text", _short(one.group), x=frame.left - 8, y=y + 4, css="key", text_anchor="end"))
         parts.append(element("line", x1=left, x2=right, y1=y, y2=y, css=f"bar {css}"))
+        if figure == "tpr" and one.fpr is not None:  # a little higher, so that equal dots do not hide each other
+            parts.append(element("circle", cx=frame.px(scale * one.fpr), cy=y - 5, r=3.5, css=f"hollow {css}"))
         parts.append(element("circle", cx=frame.px(value), cy=y, r=4, css=f"dot {css}"))
     whole = "" if overall is None else f"; over all records it is {scale * overall:.4g}"
     label = f"{name}, with interval, of {len(drawn)} groups{whole}."
@@ -122,5 +132,5 @@ def _axis(intervals: Sequence[Interval], figure: Literal["auc", "tpr"]) -> Axis:
     return Axis(max(0.0, min([0.48, *lows]) - 0.01), min(1.0, max([0.6, *highs]) + 0.01))
 
 
-def _short(text: str) -> str:
-    return text if len(text) <= _LETTERS else f"{text[: _LETTERS - 1]}…"
+def _short(text: str, most: int = _LETTERS) -> str:
+    return text if len(text) <= most else f"{text[: most - 1]}…"
