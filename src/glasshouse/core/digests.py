@@ -53,10 +53,6 @@ def row_digests(x: Any, y: NDArray[Any]) -> NDArray[np.bytes_]:
     Args:
         x: [N, ...] an array, a tensor or a sparse matrix; or a list of these, which together hold the records.
         y: [N] labels.
-
-    Example:
-        >>> len(set(row_digests(np.zeros((3, 2)), np.array([0, 0, 1])).tolist()))
-        2
     """
     columns = [_row_bytes(part) for part in (x if isinstance(x, list) else [x])]
     rows = zip(*columns, strict=True)

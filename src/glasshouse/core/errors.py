@@ -31,21 +31,11 @@ InputError.__module__ = "glasshouse"  # where users import it from, and what a t
 
 
 class LeftOutError(InputError):
-    """Parts of a long run that could not be run; all others were, and their results are kept.
-
-    Example:
-        >>> print(LeftOutError("pubmed (roc): data/planetoid: no such folder."))
-        pubmed (roc): data/planetoid: no such folder.
-    """
+    """Parts of a long run that could not be run; all others were, and their results are kept."""
 
 
 class MissingExtraError(InputError):
-    """A feature was requested whose optional dependency is not installed.
-
-    Example:
-        >>> print(MissingExtraError("DP-SGD", package="opacus", extra="dp"))
-        DP-SGD needs opacus, which is not installed. Run: pip install 'glasshouse[dp]'
-    """
+    """A feature was requested whose optional dependency is not installed."""
 
     def __init__(self, feature: str, *, package: str, extra: str) -> None:
         super().__init__(f"{feature} needs {package}, which is not installed. Run: pip install 'glasshouse[{extra}]'")
@@ -93,12 +83,7 @@ def raise_faults(faults: Sequence[str]) -> None:
 
 
 def first_line(error: BaseException) -> str:
-    """Somebody else's error in one line, for the refusal of what the user brought.
-
-    Example:
-        >>> first_line(ValueError("no"))
-        'ValueError: no'
-    """
+    """Somebody else's error in one line, for the refusal of what the user brought."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     return f"{type(error).__name__}: {shortened((lines or [''])[0], most=200, quoted=False)}"
 
@@ -106,10 +91,7 @@ def first_line(error: BaseException) -> str:
 def shortened(value: Any, *, most: int = 80, quoted: bool = True) -> str:
     """A value from outside as an error quotes it: what is long is cut in the middle, and never written out first.
 
-    Args:
-        value: of any type.
-        most: characters, about.
-        quoted: whether text is shown as Python writes it, in quotes.
+    ``most`` is the number of characters, about; text is ``quoted`` as Python writes it.
 
     Example:
         >>> shortened("ann"), shortened("x" * 100_000, most=20)

@@ -22,10 +22,6 @@ def lazy_exports(
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
     """``__getattr__`` and ``__dir__`` of a package (PEP 562) that imports a name when it is first used.
 
-    Args:
-        package: its ``__name__``.
-        modules: by module, the names that the package exports from it.
-
     Example:
         >>> find, names = lazy_exports("fractions", {"decimal": ["Decimal"]})
         >>> find("Decimal")("0.5"), "Decimal" in names()

@@ -73,10 +73,6 @@ def track(items: Iterable[Item], *, total: int, label: str, unit: str, show: boo
         label: name of the step.
         unit: plural name of an item.
         show: True for a bar, False for nothing; None for a bar on a terminal, and elsewhere a plain line now and then.
-
-    Example:
-        >>> list(track("abc", total=3, label="Letters", unit="letters", show=False))
-        ['a', 'b', 'c']
     """
     with _progress(show, total=total, label=label, unit=unit) as done:
         for item in items:

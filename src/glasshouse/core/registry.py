@@ -31,10 +31,7 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
 
 
 class Registry(Generic[Thing]):
-    """Classes or functions of one kind, by name.
-
-    Args:
-        kind: what they are, for errors: ``"an attack"``.
+    """Classes or functions of one kind, by name; ``kind`` is what they are, for errors: ``"an attack"``.
 
     Example:
         >>> colours: Registry[str] = Registry("a colour")

@@ -20,12 +20,7 @@ _FEWEST = 256  # records of a block; with fewer, calls take longer than the work
 
 
 def side_by_side(function: Callable[[Any], Found], items: Iterable[Any], *, records: int) -> list[Found]:
-    """``function`` of each item, in the order of the items; on all cores if an item is about many records.
-
-    Example:
-        >>> side_by_side(abs, [-1, 2], records=10)
-        [1, 2]
-    """
+    """``function`` of each item, in the order of the items; on all cores if an item is about many records."""
     if records < _MANY:
         return [function(item) for item in items]
     return in_threads(function, items)
@@ -39,10 +34,6 @@ def in_threads(function: Callable[[Any], Found], items: Iterable[Any], *, jobs: 
 
     The calling thread is one of them, so that the work is done even where no other can be started for lack of memory.
     Work within the work stays in its thread. Items are taken one by one, when a thread is free for the next.
-
-    Example:
-        >>> in_threads(abs, iter([-1, 2, -3]), jobs=2)
-        [1, 2, 3]
     """
     threads = joblib.cpu_count() if jobs == -1 else jobs
     if threads == 1 or getattr(_WORKING, "now", False):
@@ -90,15 +81,6 @@ def over_records(function: Callable[[slice], object], records: int, *, models: i
         function: handles a block of records of arrays [K, N].
         records: N.
         models: K.
-
-    Example:
-        >>> import numpy as np
-        >>> values, total = np.ones((3, 700)), np.empty(700)
-        >>> def add(some: slice) -> None:
-        ...     total[some] = values[:, some].sum(axis=0)
-        >>> over_records(add, 700, models=3)
-        >>> total.sum()
-        np.float64(2100.0)
     """
 
     def handle(part: slice) -> None:
@@ -110,12 +92,7 @@ def over_records(function: Callable[[slice], object], records: int, *, models: i
 
 
 def cached_blocks(records: int, *, models: int, start: int = 0) -> Iterator[slice]:
-    """Blocks of records whose values for so many models fit into the cache.
-
-    Example:
-        >>> [(some.start, some.stop) for some in cached_blocks(1000, models=64)]
-        [(0, 512), (512, 1000)]
-    """
+    """Blocks of records whose values for so many models fit into the cache."""
     size = max(_FEWEST, _VALUES // max(models, 1))
     for first in range(start, records, size):
         yield slice(first, min(first + size, records))

@@ -8,6 +8,7 @@ import logging
 import os
 import stat
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from glasshouse.core.errors import InputError
@@ -20,13 +21,11 @@ from glasshouse.io.files import (
     folder_mode,
     locked,
     make_folders,
-    not_ours,
     remove_folder,
     said_clearly,
     set_aside,
     strange_file,
     sync_folder,
-    unfinished_file,
     unfinished_folder,
 )
 
@@ -54,7 +53,7 @@ def check_free(path: Path | str, *, overwrite: bool = False) -> None:
                 raise InputError(
                     f"{path}: already holds something. Choose another folder, or overwrite it (--overwrite)."
                 )
-            if fault := not_ours(path):
+            if fault := strange_file(path, read=True):
                 raise InputError(f"{fault}, so the folder is not overwritten. Choose another, or delete it yourself.")
         _probe(path)
 
@@ -78,20 +77,11 @@ def check_page(path: Path | str) -> None:
         if path.exists() and path.stat().st_size and not _marked(path):
             raise InputError(f"{path}: is not a page of Glasshouse, so it is not overwritten. Choose another file.")
         clean_leftovers(path.parent)
-        if path.parent.is_dir():
-            with unfinished_file(path):
-                pass
-        else:
-            _probe(path)
+        _probe(path)
 
 
 def found_run(path: Path | str) -> Path:
-    """Where a run is: in its place, or beside it if a process was killed between the two steps of replacing it.
-
-    Example:
-        >>> found_run("runs/mine").as_posix()
-        'runs/mine'
-    """
+    """Where a run is: in its place, or beside it if a process was killed between the two steps of replacing it."""
     path = Path(path)
     return aside(path) or path
 
@@ -147,24 +137,15 @@ _TAKEN = (errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR)
 _TRIES = 5
 
 
-@contextlib.contextmanager
+@contextmanager
 def new_folder(path: Path | str, *, overwrite: bool = False) -> Iterator[Path]:
     """A folder to fill, which takes its name only when the block ends without an error.
 
     A process that is killed, at any moment, leaves the earlier run or the new one, complete and under its name. What it
     left unfinished is removed by the next call for a folder in the same place.
 
-    Args:
-        path: where it will be. A folder that is not empty is refused unless ``overwrite``.
-        overwrite: replace an earlier run, in one step; a folder with anything else is refused.
-
-    Example:
-        >>> import tempfile
-        >>> with tempfile.TemporaryDirectory() as home:
-        ...     with new_folder(Path(home) / "run") as folder:
-        ...         _ = (folder / "a.txt").write_text("a")
-        ...     sorted(p.name for p in (Path(home) / "run").iterdir())
-        ['a.txt']
+    A folder that is not empty is refused unless ``overwrite``: an earlier run is then replaced, in one step. One with
+    anything else stays.
     """
     check_free(path, overwrite=overwrite)
     path = real_place(path)
