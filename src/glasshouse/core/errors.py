@@ -82,10 +82,11 @@ def raise_faults(faults: Sequence[str]) -> None:
         raise InputError(*faults)
 
 
-def first_line(error: BaseException) -> str:
-    """Somebody else's error in one line, for the refusal of what the user brought."""
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    return f"{type(error).__name__}: {shortened((lines or [''])[0], most=200, quoted=False)}"
+def first_line(error: BaseException, *, lines: int = 1) -> str:
+    """Somebody else's error in one line, by the first lines of it, for the refusal of what the user brought."""
+    found = [line.strip() for line in str(error).splitlines() if line.strip()]
+    told = shortened(": ".join(found[:lines]), most=200, quoted=False)
+    return f"{type(error).__name__}: {told}" if told else type(error).__name__
 
 
 def shortened(value: Any, *, most: int = 80, quoted: bool = True) -> str:

@@ -30,23 +30,16 @@ _BEAT = 5.0  # seconds between two looks at the clock, while a step counts nothi
 class _Rate(ProgressColumn):
     """Items per minute since the start."""
 
-    def __init__(self, unit: str) -> None:
-        super().__init__()
-        self.unit = unit
-
     def render(self, task: Task) -> Text:
-        minutes = (task.elapsed or 0.0) / 60
-        rate = task.completed / minutes if minutes > 0 else 0.0
-        return Text(f"{rate:.1f} {self.unit}/min")
+        rate = 60 * task.completed / task.elapsed if task.elapsed else 0.0
+        return Text(f"{rate:.1f} {task.fields['unit']}/min")
 
 
 @contextmanager
 def showing(progress: bool | None, *, label: str = "") -> Iterator[None]:
     """Let steps inside the block show their progress: True, False, or None for bars on a terminal and lines elsewhere.
 
-    Args:
-        progress: how.
-        label: what is done in the block, for a plain line if no step in it counts anything.
+    ``label`` is what is done in the block, for a plain line if no step in it counts anything.
     """
     before = _INNER.get()
     _INNER.set(progress)
@@ -81,7 +74,6 @@ def track(items: Iterable[Item], *, total: int, label: str, unit: str, show: boo
 
 
 def _how(show: bool | None) -> Literal["bar", "lines", "nothing"]:
-    """How progress is shown now."""
     if show is None:
         return "bar" if sys.stderr.isatty() else "lines"
     return "bar" if show else "nothing"
@@ -93,12 +85,10 @@ def _progress(show: bool | None, *, total: int, label: str, unit: str) -> Iterat
     how = _how(show)
     if how == "nothing":
         yield lambda _: None
-    elif how == "bar":
-        with _shown(total=total, label=label, unit=unit) as done:
-            yield done
-    else:
-        with showing(False), _lines(label, total=total, unit=unit) as done:
-            yield done
+        return
+    step = _shown if how == "bar" else _lines
+    with showing(False), step(label, total=total, unit=unit) as done:  # no other opens inside it
+        yield done
 
 
 class _Silence:
@@ -123,7 +113,6 @@ class _Step:
         self.began = self.seen = _SILENCE.clock()
 
     def count(self, items: int) -> None:
-        """Some more items are done."""
         self.done += items
         self.look()
 
@@ -138,14 +127,12 @@ class _Step:
                 self.say(self.state(now - self.began))
 
     def say(self, text: str) -> None:
-        """One line on standard error."""
         sys.stderr.write(text + "\n")
         sys.stderr.flush()
         self.spoke = True
         _SILENCE.seconds, _SILENCE.allowed = 0.0, _NEXT
 
     def state(self, seconds: float) -> str:
-        """How far it is."""
         if not self.total:
             return f"{self.label}: {_spell(seconds)} so far"
         counted = f"{self.label}: {self.done} of {self.total} {self.unit} after {_spell(seconds)}"
@@ -185,25 +172,24 @@ def _lines(label: str, *, total: int = 0, unit: str = "") -> Iterator[Callable[[
 
 
 def _spell(seconds: float) -> str:
-    """A time for people."""
     return f"{seconds:.0f} s" if seconds < 90 else f"{seconds / 60:.0f} min"
 
 
 @contextmanager
-def _shown(*, total: int, label: str, unit: str) -> Iterator[Callable[[int], None]]:
-    """An open bar, and a line when it closes; no other bar opens inside it."""
+def _shown(label: str, *, total: int, unit: str) -> Iterator[Callable[[int], None]]:
+    """An open bar, and a line when it closes."""
     console = Console(stderr=True)
     columns = (
         TextColumn("{task.description}"),
         BarColumn(bar_width=32),
         MofNCompleteColumn(),
-        _Rate(unit),
+        _Rate(),
         TimeRemainingColumn(),
         TextColumn("left"),
     )
     started = time.monotonic()
-    with showing(False), Progress(*columns, console=console, transient=True) as bars:
-        task = bars.add_task(label, total=total)
+    with Progress(*columns, console=console, transient=True) as bars:
+        task = bars.add_task(label, total=total, unit=unit)
         yield lambda count: bars.advance(task, count)
     console.print(f"[dim]{label}: {total} {unit} in {time.monotonic() - started:.1f} s[/dim]")
 
@@ -214,9 +200,8 @@ _BEGUN: dict[str, None] = {}  # in the order in which the steps began
 def note_work(step: str, *, instead_of: str = "") -> None:
     """Remember that a long step of this process has begun, to report it if a fault is found later.
 
-    Args:
-        step: a sentence for the user, such as "An attack had been run."
-        instead_of: an earlier sentence that is no longer true.
+    ``step`` is a sentence for the user, such as "An attack had been run.", ``instead_of`` an earlier one that is no
+    longer true.
     """
     _BEGUN.pop(instead_of, None)
     _BEGUN[step] = None
