@@ -32,7 +32,7 @@ from glasshouse.config.data import Data, DigitsData
 from glasshouse.config.graph import GraphSection
 from glasshouse.config.trainers import TrainerSection
 from glasshouse.config.trust import called, check_code
-from glasshouse.config.yaml_model import Share, Strict, check_shadows, faults_of, read_yaml
+from glasshouse.config.yaml_model import Share, Strict, check_shadows, faults_of, one_or_more, read_yaml
 from glasshouse.core.arrays import BoolArray
 from glasshouse.core.errors import InputError, first_line, raise_faults, shortened
 from glasshouse.core.escape import visible
@@ -48,13 +48,13 @@ class TrainedTarget(Strict):
     kind: Literal["train"] = "train"
     fraction: Share = 0.5
 
-    def load(self, data: Dataset, members: BoolArray | None, folder: Path, seed: int) -> tuple[Any, BoolArray]:
+    def load(self, data: Dataset, folder: Path, seed: int) -> tuple[Any, BoolArray]:
         """No model yet, and the members that will train it."""
-        if members is not None and "fraction" in self.model_fields_set:
+        if data.members is None:
+            return None, random_subsets(len(data.population), models=1, fraction=self.fraction, seed=seed)[0]
+        if "fraction" in self.model_fields_set:
             raise InputError("target.fraction: the data already defines the members. Leave one of them out.")
-        if members is None:
-            members = random_subsets(len(data.population), models=1, fraction=self.fraction, seed=seed)[0]
-        return None, members
+        return None, data.members
 
 
 class PythonTarget(Strict):
@@ -63,7 +63,7 @@ class PythonTarget(Strict):
     kind: Literal["python"]
     factory: str
 
-    def load(self, data: Dataset, members: BoolArray | None, folder: Path, seed: int) -> tuple[Any, BoolArray]:
+    def load(self, data: Dataset, folder: Path, seed: int) -> tuple[Any, BoolArray]:
         """Whatever the function gives; features that its model cannot know, and members that differ, are refused."""
         if data.remade:
             raise InputError(
@@ -74,7 +74,7 @@ class PythonTarget(Strict):
         if not isinstance(made, tuple) or len(made) != 2:
             raise InputError(f"target.factory: {self.factory} must return a pair (model, members).")
         told = as_members(made[1], (len(data.population),), place="target.factory: members", ids=data.population.ids)
-        if members is not None and not np.array_equal(members, told):
+        if data.members is not None and not np.array_equal(data.members, told):
             raise InputError(
                 f"target.factory: the members of {self.factory} differ from those of the data. Leave the data's out."
             )
@@ -138,8 +138,8 @@ def known_attack(choice: str | dict[str, Any]) -> str | dict[str, Any]:
             if field.name in parameters:
                 _refuse_other_kinds(field, parameters[field.name])
         create(name, **parameters)
-    except ValueError as error:  # ours, and those of the attack itself
-        raise ValueError(str(error)) from error
+    except ValueError:  # ours, and those of the attack itself
+        raise
     except Exception as error:  # a parameter of a wrong type can fail in any way
         raise ValueError(first_line(error)) from error
     return choice
@@ -182,11 +182,6 @@ class ClaimSection(Strict):
     delta: Annotated[float, Field(ge=0, lt=1)] = 0.0
 
 
-def _listed(attacks: Any) -> Any:
-    """One name means a list of one, so that ``attacks: best`` works."""
-    return [attacks] if isinstance(attacks, str) else attacks
-
-
 def grouped_keys() -> dict[str, Any]:
     """The keys of the options that are declared in groups: the type that a file can write, and the default."""
     declared = [one for group in GROUPS.values() for one in dataclasses.fields(group)]
@@ -215,7 +210,7 @@ class AuditFile(_Options):
     data: Data | None = None
     trainer: TrainerSection = Field(default={"kind": "mlp"}, validate_default=True)
     target: Target = TrainedTarget()
-    attacks: Annotated[list[AttackEntry], Field(min_length=1), BeforeValidator(_listed)] | None = None
+    attacks: Annotated[list[AttackEntry], Field(min_length=1), BeforeValidator(one_or_more)] | None = None
     shadows: Annotated[int, Field(le=_MOST_SHADOWS)] = 8
     mode: Literal["online", "offline"] = "online"
     seed: Annotated[int, Field(ge=0)] = 0
@@ -349,9 +344,9 @@ def run_audit_file(
             check_shadows(config.shadows, len(arguments["members"]))
         return _signed(graph_audit(**arguments, **common, minutes=config.minutes), config.author)
     with reading:
-        data, told = (config.data or DigitsData(name="digits")).load(folder, config.seed)
+        data = (config.data or DigitsData(name="digits")).load(folder, config.seed)
         check_shadows(config.shadows, len(data.population))
-        model, members = config.target.load(data, told, folder, config.seed)
+        model, members = config.target.load(data, folder, config.seed)
         trainer = config.trainer.build(data.population, folder)
     advice = config.trainer.advice(data.population)
     for line in advice:
@@ -361,7 +356,7 @@ def run_audit_file(
     attacker = dataclasses.replace(config.group("attacker"), query=query)
     common |= {"trainer": trainer, "attacker": attacker, "about": data.about}
     result = audit(data.population, model=model, members=members, **common)
-    context = dataclasses.replace(result.context, notes=(*data.notes, *advice, *result.context.notes))
+    context = dataclasses.replace(result.context, notes=(*data.notes, *data.warnings, *advice, *result.context.notes))
     return _signed(dataclasses.replace(result, context=context), config.author)
 
 

@@ -10,7 +10,7 @@ from pydantic import AfterValidator, Field, model_validator
 
 from glasshouse.auditing.options import Attacker
 from glasshouse.config.yaml_model import MOST_EPOCHS, Share, Strict, check_network
-from glasshouse.core.errors import InputError, MissingExtraError, shortened
+from glasshouse.core.errors import MissingExtraError, shortened
 from glasshouse.data import random_subsets
 from glasshouse.io.guarded import guarded
 
@@ -28,10 +28,7 @@ def _network(name: str) -> str:
         from glasshouse.graph.models.networks import NETWORKS
     except MissingExtraError:  # a file can be read without the extra; the run then reports what to install
         return name
-    try:
-        NETWORKS.find(name)
-    except InputError as error:
-        raise ValueError(str(error)) from error
+    NETWORKS.find(name)
     return name
 
 

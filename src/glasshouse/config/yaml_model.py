@@ -32,6 +32,11 @@ class Strict(pydantic.BaseModel):
     model_config = pydantic.ConfigDict(extra="forbid", strict=True, frozen=True, allow_inf_nan=False)
 
 
+def one_or_more(given: Any) -> Any:
+    """One name means a list of one, so that ``attacks: best`` works."""
+    return [given] if isinstance(given, str) else given
+
+
 Section = TypeVar("Section", bound=Strict)
 
 

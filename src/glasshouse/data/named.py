@@ -34,7 +34,9 @@ class Dataset:
         population: the records.
         wrong_labels: [N] which labels were made wrong on purpose; None if there are none.
         groups: columns [N] that divide the records, by name.
+        members: [N] which records trained the target; None if the data does not say.
         notes: what a reader of the report should know about how the features were made.
+        warnings: columns that are probably not meant as features, and labels that only one file has.
         remade: columns whose values are not features as they stand, but were encoded; a model of the user's own cannot
             know how.
     """
@@ -44,7 +46,9 @@ class Dataset:
     population: Population
     wrong_labels: BoolArray | None = None
     groups: Mapping[str, NDArray[Any]] = field(default_factory=dict)
+    members: BoolArray | None = None
     notes: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
     remade: tuple[str, ...] = ()
 
 

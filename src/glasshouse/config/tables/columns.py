@@ -14,15 +14,19 @@ from typing import Annotated, Any, Literal, NoReturn, Self
 import numpy as np
 from pydantic import AliasChoices, BeforeValidator, Field, model_validator
 
-from glasshouse.config.yaml_model import Strict
+from glasshouse.config.yaml_model import Strict, one_or_more
 from glasshouse.core.arrays import FloatArray
 from glasshouse.core.errors import InputError, shortened
+from glasshouse.core.escape import visible
 from glasshouse.core.registry import did_you_mean
+from glasshouse.data import Population
 from glasshouse.data.labels import short_texts
+from glasshouse.data.named import Dataset
 from glasshouse.evidence.tables import read_text_table
 from glasshouse.io.guarded import file_size
 
 Decimal = Literal[".", ","]
+Kind = Literal["number", "truth", "date", "text", "empty"]
 
 EMPTY = frozenset(
     {"", "nan", "none", "null", "na", "n/a", "#n/a", "<na>", "nat"}
@@ -45,35 +49,13 @@ _EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 
 
 def is_number(cell: str, decimal: Decimal) -> bool:
-    """Whether a cell is a finite number, written with this decimal sign.
-
-    Example:
-        >>> is_number("1,234.5", "."), is_number("1.234,5", "."), is_number("1.234,5", ",")
-        (True, False, True)
-    """
+    """Whether a cell is a finite number, written with this decimal sign."""
     return _NUMBERS[decimal].fullmatch(cell) is not None and math.isfinite(as_number(cell, decimal))
 
 
 def as_number(cell: str, decimal: Decimal) -> float:
-    """The number in a cell that holds one.
-
-    Example:
-        >>> as_number("1.234,5", ","), as_number("12 000", "."), as_number("2e3", ".")
-        (1234.5, 12000.0, 2000.0)
-    """
+    """The number in a cell that holds one."""
     return float(cell.translate(_OTHERS[decimal]))
-
-
-def decimal_signs(cells: Iterable[str]) -> set[Decimal]:
-    """The decimal signs with which all cells are numbers: one, both or none.
-
-    Example:
-        >>> sorted(decimal_signs(["1.5", "2"])), sorted(decimal_signs(["1,5"])), sorted(decimal_signs(["1", "2"]))
-        (['.'], [','], [',', '.'])
-    """
-    signs: tuple[Decimal, ...] = (".", ",")
-    cells = list(cells)
-    return {sign for sign in signs if cells and all(is_number(cell, sign) for cell in cells)}
 
 
 def date_reader(cells: Collection[str], *, place: str) -> Callable[[str], float] | None:
@@ -111,39 +93,24 @@ def date_reader(cells: Collection[str], *, place: str) -> Callable[[str], float]
 def _days(cell: str, form: re.Pattern[str], order: tuple[int, int, int], place: str) -> float:
     match = form.fullmatch(cell)
     assert match is not None  # noqa: S101 (every cell was matched before)
-    clock = match.groups()[-4:]
-    hour, minute, second = (int(part or 0) for part in clock[:3])
+    year, month, day = (match[number] for number in order)
+    hour, minute, second, zone = match.groups(default="00")[-4:]
+    zone = "+00:00" if zone == "00" else zone
     try:
-        year, month, day = (int(match[number]) for number in order)
-        zone = datetime.timezone(_offset(clock[3]))
-        moment = datetime.datetime(year, month, day, hour, minute, second, tzinfo=zone)
-    except (ValueError, OverflowError) as error:
+        moment = datetime.datetime.fromisoformat(f"{year}-{month:0>2}-{day:0>2}T{hour:0>2}:{minute}:{second}{zone}")
+    except ValueError as error:
         raise InputError(f"{place}: {shortened(cell)} is not a date: {error}.") from None
     return (moment - _EPOCH) / datetime.timedelta(days=1)
 
 
-def _offset(zone: str | None) -> datetime.timedelta:
-    if zone is None or zone == "Z":
-        return datetime.timedelta(0)
-    sign = -1 if zone[0] == "-" else 1
-    return sign * datetime.timedelta(hours=int(zone[1:3]), minutes=int(zone[-2:]))
-
-
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Column:
-    """A column whose kind is known.
-
-    Args:
-        name: of the column.
-        kind: what its cells hold; ``"empty"`` if there is nothing in it.
-        cells: [N] as they stand in the file.
-        values: [N] numbers, truths as 1 and 0, dates as days since 1970, NaN for an empty cell; None for text.
-    """
+    """A column whose kind is known; ``"empty"`` if there is nothing in it."""
 
     name: str
-    kind: Literal["number", "truth", "date", "text", "empty"]
-    cells: list[str]
-    values: FloatArray | None = None
+    kind: Kind
+    cells: list[str]  # [N] as they stand in the file
+    values: FloatArray | None = None  # [N] truths as 1 and 0, dates as days since 1970, empty cells as NaN; not of text
 
     @property
     def groups(self) -> np.ndarray:
@@ -167,18 +134,15 @@ def file_decimal(columns: Mapping[str, list[str]], *, separator: str, place: str
         columns: [N] cells by name.
         separator: of the file; where ``1,234`` could be either, it is a thousand in a file with commas between cells.
         place: the file, for errors.
-
-    Example:
-        >>> file_decimal({"a": ["1,5", "2"], "b": ["3", "4"]}, separator=";", place="d.csv")
-        ','
     """
+    known: tuple[Decimal, ...] = (".", ",")
     needed: dict[Decimal, str] = {}
     unclear = ""
     for name, cells in columns.items():
         present = [cell for cell in set(cells) if cell.lower() not in MARKS]
-        signs = decimal_signs(present)
+        signs = [sign for sign in known if present and all(is_number(cell, sign) for cell in present)]
         if len(signs) == 1:
-            needed.setdefault(signs.pop(), name)
+            needed.setdefault(signs[0], name)
         elif signs:
             unclear += "".join(present)
     if len(needed) == 2:
@@ -204,30 +168,27 @@ def read_column(
             words, is refused: as text it would lose its numbers.
         as_text: whether numbers in it are names.
         place: the file, for errors.
-
-    Example:
-        >>> read_column("age", ["30", "?", "41"], decimal=".", most=50, place="people.csv").values
-        array([30., nan, 41.])
-        >>> read_column("town", ["Oslo", "?", ""], decimal=".", most=50, place="people.csv").kind
-        'text'
     """
     different = Counter(cells)
     present = {cell: count for cell, count in different.items() if cell.lower() not in MARKS}
+
+    def column(kind: Kind, read: Callable[[str], float] | None = None) -> Column:
+        """Each different cell is read once."""
+        known = {} if read is None else {cell: read(cell) for cell in present}
+        values = None if read is None else np.array([known.get(cell, np.nan) for cell in cells])
+        return Column(name=name, kind=kind, cells=cells, values=values)
+
     if all(cell.lower() in EMPTY for cell in different):
-        return Column(name=name, kind="empty", cells=cells)
+        return column("empty")
     if as_text:
-        return Column(name=name, kind="text", cells=cells)
-    if present and all(cell.lower() in TRUTHS for cell in present):
-        numeric = all(is_number(cell, decimal) for cell in present)
-        read = _mapped(cells, present, lambda cell: TRUTHS[cell.lower()])
-        return Column(name=name, kind="number" if numeric else "truth", cells=cells, values=read)
+        return column("text")
     numbers = {cell: count for cell, count in present.items() if is_number(cell, decimal)}
     if present and len(numbers) == len(present):
-        return Column(
-            name=name, kind="number", cells=cells, values=_mapped(cells, present, lambda cell: as_number(cell, decimal))
-        )
+        return column("number", lambda cell: as_number(cell, decimal))
+    if present and all(cell.lower() in TRUTHS for cell in present):
+        return column("truth", lambda cell: TRUTHS[cell.lower()])
     if (days := date_reader(present.keys(), place=f"{place}: {name}")) is not None:
-        return Column(name=name, kind="date", cells=cells, values=_mapped(cells, present, days))
+        return column("date", days)
     if len(numbers) > most and 2 * sum(numbers.values()) > sum(present.values()):
         words = present.keys() - numbers.keys()
         row, cell = next((row, cell) for row, cell in enumerate(cells, start=1) if cell in words)
@@ -235,21 +196,10 @@ def read_column(
             f"{place}: {name}: row {row}: {shortened(cell)} is not a number, but most cells of the column are. "
             f"Write a number, empty the cell, or list the column under data.categories or data.leave_out."
         )
-    return Column(name=name, kind="text", cells=cells)
+    return column("text")
 
 
-def _mapped(cells: list[str], present: Mapping[str, int], read: Callable[[str], float]) -> FloatArray:
-    """[N] each cell read once per different cell; NaN where a cell is empty."""
-    values = {cell: read(cell) for cell in present}
-    return np.array([values.get(cell, np.nan) for cell in cells])
-
-
-def _listed(names: Any) -> Any:
-    """One name means a list of one."""
-    return (names,) if isinstance(names, str) else names
-
-
-Names = Annotated[tuple[str, ...], BeforeValidator(_listed), Field(strict=False)]
+Names = Annotated[tuple[str, ...], BeforeValidator(one_or_more), Field(strict=False)]
 
 
 class TableSection(Strict):
@@ -308,27 +258,25 @@ class TableSection(Strict):
         """The one file, or those of the members and of the others."""
         return tuple(name for name in (self.path, self.train, self.holdout) if name is not None)
 
+    def data_set(self, population: Population, **known: Any) -> Dataset:
+        """The records of these files, with what is known about them."""
+        files = " and ".join(visible(Path(name).name) for name in self.files)
+        about = f"{len(population)} records from {files}."
+        return Dataset(name="file", about=about, population=population, **known)
+
 
 _TEXT = (".csv", ".tsv", ".tab", ".txt", ".data", ".dat")
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Rows:
-    """The rows of one file, or of several with the same columns.
+    """The rows of one file, or of several with the same columns."""
 
-    Args:
-        columns: [N] cells by name.
-        counts: rows of each file.
-        paths: of the files.
-        separator: of the first file.
-        notes: what a reader of the report should know.
-    """
-
-    columns: dict[str, list[str]]
-    counts: tuple[int, ...]
+    columns: dict[str, list[str]]  # [N] cells by name
+    counts: tuple[int, ...]  # rows of each file
     paths: tuple[Path, ...]
-    separator: str
-    notes: tuple[str, ...] = ()
+    separator: str  # of the first file
+    notes: tuple[str, ...] = ()  # what a reader of the report should know
 
     def __len__(self) -> int:
         return sum(self.counts)
