@@ -50,17 +50,15 @@ class NetworkSection(Strict):
         from glasshouse.graph.training.trainer import GNNTrainer, adam, sgd
 
         rate = {} if self.learning_rate is None else {"lr": self.learning_rate}
-        makers = {
-            "adam": lambda: adam(**rate, weight_decay=self.weight_decay),
-            "sgd": lambda: sgd(**rate, momentum=self.momentum, weight_decay=self.weight_decay),
-        }
+        momentum = {"momentum": self.momentum} if self.optimizer == "sgd" else {}
+        make = {"adam": adam, "sgd": sgd}[self.optimizer]
         return GNNTrainer(
             architecture=self.architecture,
             hidden=self.hidden,
             layers=self.layers,
             dropout=self.dropout,
             epochs=self.epochs,
-            optimizer=makers[self.optimizer](),
+            optimizer=make(**rate, **momentum, weight_decay=self.weight_decay),
             setting=setting,
         )
 

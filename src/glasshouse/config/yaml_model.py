@@ -119,18 +119,7 @@ _PER_RECORD = 9  # bytes of a shadow model about a record: the loss, and whether
 
 
 def check_network(widths: Sequence[int], *, place: str) -> None:
-    """Refuse layers whose weights alone take more than the limit while they are trained.
-
-    Args:
-        widths: of the input, of each layer, and of the output.
-        place: the key of the file.
-
-    Example:
-        >>> check_network([64, 512, 10], place="trainer.hidden")
-        >>> check_network([64, 10**11, 10], place="trainer.hidden")
-        Traceback (most recent call last):
-        glasshouse.InputError: trainer.hidden: training such a network takes 107.6 TiB, and the limit is ...
-    """
+    """Refuse layers whose weights take more than the limit while they are trained; the first width is the input's."""
     weights = sum(first * second for first, second in itertools.pairwise(widths))
     check_memory(weights * _COPIES, place=place, what="training such a network takes")
 
@@ -138,17 +127,7 @@ def check_network(widths: Sequence[int], *, place: str) -> None:
 def check_estimator(parameters: Mapping[str, Any], population: Population, *, rounds: str = "n_estimators") -> None:
     """Refuse parameters of an estimator that make it larger than the limit, before it is trained.
 
-    Args:
-        parameters: as the file gives them.
-        population: that it is trained on.
-        rounds: a further name for the number of trees.
-
-    Example:
-        >>> population = Population([[0.0], [1.0]], [0, 1])
-        >>> check_estimator({"n_estimators": 500}, population)
-        >>> check_estimator({"n_estimators": 10**9}, population)
-        Traceback (most recent call last):
-        glasshouse.InputError: trainer.parameters: n_estimators: 1000000000 trees take at least 1.8 TiB, and ...
+    ``rounds`` is a further name for the number of trees.
     """
     place = "trainer.parameters"
     for name in sorted({rounds, *_ROUNDS} & parameters.keys()):
@@ -171,11 +150,5 @@ def _whole(value: Any) -> int:
 
 
 def check_shadows(shadows: int, records: int) -> None:
-    """Refuse more shadow models than what is known about them has room for.
-
-    Example:
-        >>> check_shadows(10**8, 2000)
-        Traceback (most recent call last):
-        glasshouse.InputError: shadows: 100000000 models and 2000 records take 1.6 TiB, and the limit is ...
-    """
+    """Refuse more shadow models than what is known about them has room for."""
     check_memory(shadows * records * _PER_RECORD, place="shadows", what=f"{shadows} models and {records} records take")
