@@ -56,14 +56,13 @@ def write_starter(starter: Starter, folder: Path | str) -> list[Path]:
 _KINDS = ", ".join(STARTERS.names())
 
 
-def _kinds_starting_with(typed: str) -> list[str]:
-    """What a shell offers after TAB."""
+def _offered(typed: str) -> list[str]:
     return [name for name in STARTERS.names() if name.startswith(typed)]
 
 
 @app.command()
 def new(
-    kind: Annotated[str, typer.Argument(help=f"What you train: {_KINDS}.", autocompletion=_kinds_starting_with)],
+    kind: Annotated[str, typer.Argument(help=f"What you train: {_KINDS}.", autocompletion=_offered)],
     folder: Annotated[Path, typer.Argument(help="Folder to write to.")] = Path(),
 ) -> None:
     """Write a commented script or audit file that runs as it is, as a start for your own model and data."""

@@ -87,21 +87,21 @@ def _cut(part: object) -> str:
 
 
 @functools.cache
+def _properties(section: type[Strict]) -> list[tuple[str, Any]]:
+    """The keys of a section and of all sections in it, with their schemas."""
+    schema = section.model_json_schema()
+    parts = (schema, *schema.get("$defs", {}).values())
+    return [one for part in parts for one in part.get("properties", {}).items()]
+
+
 def _tags(section: type[Strict]) -> set[str]:
     """The values that decide which of several sections is meant, such as the kinds of trainers."""
-    schema = section.model_json_schema()
-    fields = [
-        field for part in (schema, *schema.get("$defs", {}).values()) for field in part.get("properties", {}).values()
-    ]
-    choices = [choice for field in fields for choice in (field, *field.get("anyOf", []))]
+    choices = [choice for _, key in _properties(section) for choice in (key, *key.get("anyOf", []))]
     return {tag for choice in choices for tag in choice.get("discriminator", {}).get("mapping", {})}
 
 
-@functools.cache
 def _keys(section: type[Strict]) -> set[str]:
-    schema = section.model_json_schema()
-    nested = [definition.get("properties", {}) for definition in schema.get("$defs", {}).values()]
-    return {key for properties in [schema.get("properties", {}), *nested] for key in properties}
+    return {name for name, _ in _properties(section)}
 
 
 MOST_EPOCHS = 10**6  # of a network; more is a slip of the hand, or malice

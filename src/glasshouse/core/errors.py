@@ -43,14 +43,7 @@ class MissingExtraError(InputError):
 
 @contextmanager
 def needs_extra(feature: str, *, package: str, extra: str) -> Iterator[None]:
-    """Around the import of an optional dependency: where it is not installed, the error names the extra.
-
-    Example:
-        >>> with needs_extra("Weather", package="barometer", extra="weather"):
-        ...     import barometer
-        Traceback (most recent call last):
-        glasshouse.core.errors.MissingExtraError: Weather needs barometer, which is not installed. Run: ...
-    """
+    """Around the import of an optional dependency: where it is not installed, the error names the extra."""
     try:
         yield
     except ImportError:

@@ -107,9 +107,7 @@ def looks_like_probability_column(column: Tensor | NDArray[Any], labels: IntArra
     than one at 0, which puts every record into class 1. If both are right equally often, the smaller squared error
     decides: weak logits of a model that always answers class 1 lie between 0 and 1 too.
 
-    Args:
-        column: [N] or [N, 1].
-        labels: [N], 0 or 1.
+    The column is [N] or [N, 1]; labels [N] are 0 or 1.
     """
     values = _double(column).reshape(-1)
     if not len(values) or (values < 0).any() or (values > 1).any():
@@ -198,12 +196,8 @@ def column_order_note(chosen: IntArray, labels: IntArray, classes: NDArray[Any])
     """A sentence for the report if a model's columns seem to be in another order than the population's classes.
 
     Losses of the wrong columns would be silently wrong, so the model's choices are compared with the labels under the
-    best order of its columns.
-
-    Args:
-        chosen: [N] the column of the largest logit.
-        labels: [N] the true columns.
-        classes: [C] the population's.
+    best order of its columns. ``chosen`` [N] is the column of the largest logit, ``labels`` [N] the true one, and
+    ``classes`` [C] are those of the population.
     """
     right = float((chosen == labels).mean())
     if right >= 1 / len(classes) or len(labels) < _ENOUGH:

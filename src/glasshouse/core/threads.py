@@ -75,12 +75,8 @@ def in_threads(function: Callable[[Any], Found], items: Iterable[Any], *, jobs: 
 def over_records(function: Callable[[slice], object], records: int, *, models: int) -> None:
     """Call ``function`` with blocks of records, which together are all of them; on all cores if there are many.
 
-    A function writes its part of a result that was made before. Blocks do not depend on the number of cores.
-
-    Args:
-        function: handles a block of records of arrays [K, N].
-        records: N.
-        models: K.
+    A function writes its part of a result that was made before, from a block of records of arrays [K, N]. Blocks do not
+    depend on the number of cores.
     """
 
     def handle(part: slice) -> None:

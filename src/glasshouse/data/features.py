@@ -169,12 +169,9 @@ def _same_columns(first: Any, second: Any) -> Any:
         raise _unlike(first, second)
     # in the order of the columns, without a look at all of them for each
     names, others = (dict.fromkeys(one if isinstance(one, Mapping) else one.columns) for one in (first, second))
-    for name in names:
-        if name not in others:
-            raise InputError(f"from_parts: holdout has no column {name!r}, which train has.")
-    for name in others:
-        if name not in names:
-            raise InputError(f"from_parts: train has no column {name!r}, which holdout has.")
+    for known, place, own, other in ((others, "holdout", names, "train"), (names, "train", others, "holdout")):
+        if lost := [name for name in own if name not in known]:
+            raise InputError(f"from_parts: {place} has no column {lost[0]!r}, which {other} has.")
     return second if isinstance(second, Mapping) else second[list(names)]
 
 

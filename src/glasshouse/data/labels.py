@@ -64,13 +64,7 @@ regression=False.
 
 
 def comes_from(value: Any, library: str) -> bool:
-    """Whether an object's class, or one that it inherits from, belongs to a library.
-
-    Example:
-        >>> import numpy as np
-        >>> comes_from(np.zeros(2), "numpy"), comes_from([0, 0], "numpy")
-        (True, False)
-    """
+    """Whether an object's class, or one that it inherits from, belongs to a library."""
     return any(base.__module__.partition(".")[0] == library for base in type(value).__mro__)
 
 
@@ -220,12 +214,7 @@ def first_of(mask: BoolArray) -> int:
 
 
 def joined_ids(train: TextArray, holdout: TextArray) -> TextArray:
-    """Ids of two parts in one array; if both are only numbered, with the name of their part in front.
-
-    Example:
-        >>> joined_ids(np.array(["0", "1"]), np.array(["0"])).tolist()
-        ['train-0', 'train-1', 'holdout-0']
-    """
+    """Ids of two parts in one array; if both are only numbered, with the name of their part in front."""
     if all(np.array_equal(part, np.arange(len(part)).astype(str)) for part in (train, holdout)):
         return np.concatenate([np.char.add("train-", train), np.char.add("holdout-", holdout)])
     both = np.intersect1d(train, holdout)

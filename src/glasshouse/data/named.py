@@ -26,30 +26,17 @@ from glasshouse.io.limits import check_memory
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Dataset:
-    """A population with its name and a description.
+    """A population with its name and a description."""
 
-    Args:
-        name: by which it is loaded.
-        about: a sentence for readers of figures; it says what in the data is made up.
-        population: the records.
-        wrong_labels: [N] which labels were made wrong on purpose; None if there are none.
-        groups: columns [N] that divide the records, by name.
-        members: [N] which records trained the target; None if the data does not say.
-        notes: what a reader of the report should know about how the features were made.
-        warnings: columns that are probably not meant as features, and labels that only one file has.
-        remade: columns whose values are not features as they stand, but were encoded; a model of the user's own cannot
-            know how.
-    """
-
-    name: str
-    about: str
+    name: str  # by which it is loaded
+    about: str  # a sentence for readers of figures; it says what in the data is made up
     population: Population
-    wrong_labels: BoolArray | None = None
-    groups: Mapping[str, NDArray[Any]] = field(default_factory=dict)
-    members: BoolArray | None = None
-    notes: tuple[str, ...] = ()
-    warnings: tuple[str, ...] = ()
-    remade: tuple[str, ...] = ()
+    wrong_labels: BoolArray | None = None  # [N] which labels were made wrong on purpose; None if there are none
+    groups: Mapping[str, NDArray[Any]] = field(default_factory=dict)  # columns [N] that divide the records, by name
+    members: BoolArray | None = None  # [N] which records trained the target; None if the data does not say
+    notes: tuple[str, ...] = ()  # what a reader of the report should know about how the features were made
+    warnings: tuple[str, ...] = ()  # columns that are probably not meant as features, labels that only one file has
+    remade: tuple[str, ...] = ()  # columns that were encoded: a model of the user's own cannot know how
 
 
 def data_root() -> Path:

@@ -80,6 +80,7 @@ _BYTES = 256 * 2**10
 _ENTRIES = 10_000
 _YAML_DEPTH = 50
 _YAML_DIGITS = 100  # of a number
+_NUMBERS = (":int", ":float")  # how their tags end
 
 
 def read_settings(path: Path) -> dict[Any, Any]:
@@ -127,7 +128,7 @@ class _Judged(yaml.SafeLoader):
             self._sizes[event.anchor] = self._entries - before
         if isinstance(node, yaml.MappingNode):
             self._check_keys(node)
-        elif node.tag.endswith((":int", ":float")) and len(node.value) > _YAML_DIGITS:
+        elif isinstance(node, yaml.ScalarNode) and node.tag.endswith(_NUMBERS) and len(node.value) > _YAML_DIGITS:
             self._refuse(line, f"a number has {len(node.value)} digits; the most is {_YAML_DIGITS}.")
         return node
 

@@ -332,8 +332,6 @@ def _put_new(unfinished: Path, path: Path) -> None:
     """Give a file its name if the name is free, in one step; on a disk without hard links in two."""
     try:
         os.link(unfinished, path)
-    except FileExistsError:
-        raise
     except OSError:
         if os.path.lexists(path):
             raise

@@ -59,13 +59,7 @@ def check_free(path: Path | str, *, overwrite: bool = False) -> None:
 
 
 def check_page(path: Path | str) -> None:
-    """Refuse to write a page where it cannot be written, or over a file that Glasshouse did not write.
-
-    Example:
-        >>> check_page("docs")
-        Traceback (most recent call last):
-        glasshouse.InputError: docs: is a folder; give a file for the page, such as docs/report.html.
-    """
+    """Refuse to write a page where it cannot be written, or over a file that Glasshouse did not write."""
     path = Path(path)
     with said_clearly(path, kept=_UNTOUCHED):
         if path.is_symlink():
@@ -160,13 +154,13 @@ def new_folder(path: Path | str, *, overwrite: bool = False) -> Iterator[Path]:
                 sync_folder(building)
                 replaced = _put(building, path, overwrite=overwrite)
                 sync_folder(path.parent)  # before the earlier run goes: a crash must not leave neither
-            except InputError as error:  # of a file in the folder: say it under the name that the file would have
+            except BaseException as error:
                 remove_folder(building)
+                if not isinstance(error, InputError):
+                    raise
+                # of a file in the folder: say it under the name that the file would have
                 faults = [fault.replace(str(building), str(path)) for fault in error.faults]
                 raise InputError(*(fault.replace(NOTHING_LEFT, kept) for fault in faults)) from error
-            except BaseException:
-                remove_folder(building)
-                raise
             try:
                 if replaced is not None:
                     remove_folder(replaced)
@@ -195,24 +189,20 @@ def _put(building: Path, path: Path, *, overwrite: bool) -> Path | None:
 def _exchanged(building: Path, path: Path) -> Path:
     """Exchange the new run with the earlier one; back again if a file came to it in the last moment."""
     with locked(path):
-        old = building if exchange(building, path) else _in_two_steps(building, path)
+        exchanged = exchange(building, path)
+        old = building if exchanged else set_aside(path)
+        if not exchanged:  # in two steps: between them, readers and the next run find the earlier run aside
+            try:
+                building.rename(path)
+            except BaseException:
+                if not os.path.lexists(path):
+                    old.rename(path)
+                raise
         if strange := strange_file(old):
-            if old == building:
+            if exchanged:
                 exchange(building, path)
             else:
                 path.rename(building)
                 old.rename(path)
             raise InputError(f"{strange}, so the folder is not overwritten. Choose another, or delete it yourself.")
-    return old
-
-
-def _in_two_steps(building: Path, path: Path) -> Path:
-    """Where names cannot be exchanged: between the two steps, readers and the next run find the earlier run aside."""
-    old = set_aside(path)
-    try:
-        building.rename(path)
-    except BaseException:
-        if not os.path.lexists(path):
-            old.rename(path)
-        raise
     return old

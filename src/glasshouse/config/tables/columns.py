@@ -62,16 +62,8 @@ def date_reader(cells: Collection[str], *, place: str) -> Callable[[str], float]
     """How to read these cells as dates, in days since 1970 (UTC where a zone is given); None if they are not dates.
 
     Known are ``2021-03-28``, ``2021/3/28``, ``28.3.2021`` and, if the days tell which number is the month,
-    ``28/3/2021`` and ``3/28/2021``; each may have a time.
-
-    Args:
-        cells: different cells, without empty ones.
-        place: the file and the column, for errors.
-
-    Example:
-        >>> read = date_reader(["1970-01-11", "1970-02-01 12:00"], place="visits.csv: day")
-        >>> read("1970-01-11"), read("1970-02-01 12:00")
-        (10.0, 31.5)
+    ``28/3/2021`` and ``3/28/2021``; each may have a time. None of the cells is empty; ``place`` is the file and the
+    column, for errors.
     """
     if cells and all(_YEAR_FIRST.fullmatch(cell) for cell in cells):
         return lambda cell: _days(cell, _YEAR_FIRST, (1, 2, 3), place)
@@ -128,12 +120,9 @@ class Column:
 
 
 def file_decimal(columns: Mapping[str, list[str]], *, separator: str, place: str) -> Decimal:
-    """The decimal sign of a file: the one that its columns of numbers need.
+    """The decimal sign of a file: the one that its columns of numbers need; their cells [N] are given by name.
 
-    Args:
-        columns: [N] cells by name.
-        separator: of the file; where ``1,234`` could be either, it is a thousand in a file with commas between cells.
-        place: the file, for errors.
+    Where ``1,234`` could be either, it is a thousand in a file with a comma as the separator of cells.
     """
     known: tuple[Decimal, ...] = (".", ",")
     needed: dict[Decimal, str] = {}
@@ -158,7 +147,7 @@ def file_decimal(columns: Mapping[str, list[str]], *, separator: str, place: str
 def read_column(
     name: str, cells: list[str], *, decimal: Decimal, most: int, as_text: bool = False, place: str
 ) -> Column:
-    """A column as numbers, truths or dates if all cells that are not empty are; otherwise as text.
+    """A column [N] as numbers, truths or dates if all cells that are not empty are; otherwise as text.
 
     Args:
         name: of the column.
@@ -203,43 +192,25 @@ Names = Annotated[tuple[str, ...], BeforeValidator(one_or_more), Field(strict=Fa
 
 
 class TableSection(Strict):
-    """Your own records: a csv or parquet table with a label column, or an npz archive with x and y.
-
-    Args:
-        name: ``file``.
-        path: of the one file; or ``train`` and ``holdout``, where the first has the members.
-        train: file of the members.
-        holdout: file of the others.
-        label: column of the labels.
-        id: column of the records' names; positions by default.
-        members: column that says whether a record trained the target, or a file with the ids of those that did.
-        groups: columns by which the report divides the records. They stay features unless they are left out.
-        leave_out: columns that are not features.
-        categories: columns of numbers that are names, such as codes; one-hot like text.
-        max_categories: most features of a text column.
-        standardise: whether numbers and dates get mean 0 and standard deviation 1, as networks want them.
-        columns: names of the columns, if the first line of the file is already a record.
-        separator: between cells; found by itself.
-        decimal: sign of the numbers; found by itself.
-        regression: whether the labels are real numbers that a model predicts; what looks like it is refused by default.
-    """
+    """Your own records: a csv or parquet table with a label column, or an npz archive with x and y."""
 
     name: Literal["file"]
-    path: str | None = None
-    train: str | None = None
-    holdout: str | None = None
-    label: str = "label"
-    id: str | None = None
+    path: str | None = None  # of the one file; or train and holdout
+    train: str | None = None  # file of the members
+    holdout: str | None = None  # file of the others
+    label: str = "label"  # column of the labels
+    id: str | None = None  # column of the records' names; positions by default
+    # column that says whether a record trained the target, or a file with the ids of those that did
     members: str | None = Field(default=None, validation_alias=AliasChoices("members", "member"))
-    groups: Names = ()
-    leave_out: Names = ()
-    categories: Names = ()
-    max_categories: Annotated[int, Field(ge=2)] = 50
-    standardise: bool = False
-    columns: Names | None = None
-    separator: Annotated[str, Field(min_length=1, max_length=1)] | None = None
-    decimal: Decimal | None = None
-    regression: bool | None = None
+    groups: Names = ()  # columns by which the report divides the records; features too, unless they are left out
+    leave_out: Names = ()  # columns that are not features
+    categories: Names = ()  # columns of numbers that are names, such as codes; one-hot like text
+    max_categories: Annotated[int, Field(ge=2)] = 50  # most features of a text column
+    standardise: bool = False  # whether numbers and dates get mean 0 and standard deviation 1, as networks want them
+    columns: Names | None = None  # names of the columns, if the first line of the file is already a record
+    separator: Annotated[str, Field(min_length=1, max_length=1)] | None = None  # between cells; found by itself
+    decimal: Decimal | None = None  # sign of the numbers; found by itself
+    regression: bool | None = None  # whether a model predicts the labels; what looks like it is refused by default
 
     @model_validator(mode="after")
     def _one_source(self) -> Self:

@@ -46,7 +46,7 @@ def encode(columns: Sequence[Column], *, most: int, standardise: bool, place: st
     used = [column for column in columns if column.kind != "empty"]
     if not used:
         raise InputError(f"{place}: has no column of features.")
-    width = sum(_width(column, most) for column in used)
+    width = sum(min(most, len(set(column.cells))) if column.kind == "text" else 2 for column in used)
     check_memory(
         width * len(used[0].cells) * 8,
         place=place,
@@ -63,10 +63,6 @@ def encode(columns: Sequence[Column], *, most: int, standardise: bool, place: st
         notes=_notes(columns, len(names), most=most, standardise=standardise),
         warnings=tuple(text for column in used if (text := _like_an_id(column, most))),
     )
-
-
-def _width(column: Column, most: int) -> int:
-    return min(most, len(set(column.cells))) if column.kind == "text" else 2
 
 
 def _numbers(column: Column, standardise: bool) -> tuple[FloatArray, list[str]]:
