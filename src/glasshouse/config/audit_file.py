@@ -6,7 +6,6 @@ import dataclasses
 import logging
 import math
 import re
-from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
@@ -15,7 +14,9 @@ import numpy as np
 from pydantic import (
     AfterValidator,
     BeforeValidator,
+    ConfigDict,
     Field,
+    TypeAdapter,
     ValidationError,
     create_model,
     field_validator,
@@ -84,38 +85,29 @@ class PythonTarget(Strict):
 Target = Annotated[TrainedTarget | PythonTarget, Field(discriminator="kind")]
 
 
-_MOST = 10**6  # epochs, examples, samples or folds; more is a slip of the hand, or malice
-_WIDEST = 10**5
-
-
-def _whole(value: Any, most: int = _MOST) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and abs(value) <= most
-
-
-def _number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
-
-
-def _all(fits: Callable[[Any], bool]) -> Callable[[Any], bool]:
-    return lambda value: isinstance(value, list) and all(map(fits, value))
-
-
-def _word(value: Any) -> bool:
-    return isinstance(value, str)
-
-
-# by how a class writes the type of a parameter: whether a value of a file fits it, and how an error calls it
-_KINDS: dict[str, tuple[Callable[[Any], bool], str]] = {
-    "bool": (lambda value: isinstance(value, bool), "true or false"),
-    "int": (_whole, "a whole number up to a million"),
-    "float": (_number, "a number"),
-    **dict.fromkeys(("str", "Mode", "Hops", "Literal"), (_word, "a word")),
-    "None": (lambda value: value is None, "null"),
-    "ArrayLike": (_all(_number), "a list of numbers"),
-    "Sequence[str]": (_all(_word), "a list of words"),
-    "tuple[float, ...]": (_all(_number), "a list of numbers"),
-    "tuple[int, ...]": (_all(lambda value: _whole(value, _WIDEST)), "a list of whole numbers up to 100 000"),
+_Seed = Annotated[int, Field(ge=0, le=2**63)]
+_Whole = Annotated[int, Field(ge=-(10**6), le=10**6)]  # epochs or folds; more is a slip of the hand, or malice
+_Width = Annotated[int, Field(ge=-(10**5), le=10**5)]
+# by how a class writes the type of a parameter: what a value of a file must be, and how an error calls it
+_KINDS: dict[str, tuple[Any, str]] = {
+    "bool": (bool, "true or false"),
+    "int": (_Whole, "a whole number up to a million"),
+    "float": (float, "a number"),
+    **dict.fromkeys(("str", "Mode", "Hops", "Literal"), (str, "a word")),
+    "None": (None, "null"),
+    "ArrayLike": (list[float], "a list of numbers"),
+    "Sequence[str]": (list[str], "a list of words"),
+    "tuple[float, ...]": (list[float], "a list of numbers"),
+    "tuple[int, ...]": (list[_Width], "a list of whole numbers up to 100 000"),
 }
+
+
+def _is_of(kind: Any, value: Any) -> bool:
+    try:
+        TypeAdapter(kind, config=ConfigDict(strict=True)).validate_python(value)
+    except ValidationError:
+        return False
+    return True
 
 
 def known_attack(choice: str | dict[str, Any]) -> str | dict[str, Any]:
@@ -152,14 +144,14 @@ def _refuse_infinite(value: Any) -> None:
 def _refuse_other_kinds(field: dataclasses.Field[Any], value: Any) -> None:
     """Refuse what is not of the type that the class says; what a file cannot write can only be given in Python."""
     if field.name == "seed":
-        if not _whole(value, 2**63) or value < 0:
+        if not _is_of(_Seed, value):
             raise ValueError(f"seed: {shortened(value)} is not a whole number from 0.")
         return
     names = re.split(r"\s*\|\s*", re.sub(r"Literal\[[^]]*\]", "Literal", str(field.type)))
     known = [_KINDS[name] for name in names if name in _KINDS]
     if not known:
         raise ValueError(f"{field.name}: can only be set in Python; leave it out.")
-    if not any(fits(value) for fits, _ in known):
+    if not any(_is_of(kind, value) for kind, _ in known):
         wanted = " or ".join(dict.fromkeys(called for _, called in known))
         raise ValueError(f"{field.name}: {shortened(value)} is not {wanted}.")
 
@@ -332,6 +324,7 @@ def run_audit_file(
     }
     common |= {name: value for name in ("title", "attacks") if (value := getattr(config, name)) is not None}
     reading: AbstractContextManager[None] = process_limit() if bounded and not trust_code else nullcontext()
+    said: tuple[str, ...] = ()
     if config.is_graph:
         from glasshouse.graph import audit as graph_audit
 
@@ -339,23 +332,20 @@ def run_audit_file(
         with reading:
             arguments = section.arguments(folder=folder, seed=config.seed, attacker=config.group("attacker"))
             check_shadows(config.shadows, len(arguments["members"]))
-        return _signed(graph_audit(**arguments, **common, minutes=config.minutes), config.author)
-    with reading:
-        data = (config.data or DigitsData(name="digits")).load(folder, config.seed)
-        check_shadows(config.shadows, len(data.population))
-        model, members = config.target.load(data, folder, config.seed)
-        trainer = config.trainer.build(data.population, folder)
-    advice = config.trainer.advice(data.population)
-    for line in advice:
-        _LOG.warning("%s", visible(line))
-    common["evaluation"] = dataclasses.replace(common["evaluation"], groups=data.groups or None)
-    query = LabelOnly(seed=config.seed) if config.answers == "labels" else None
-    attacker = dataclasses.replace(config.group("attacker"), query=query)
-    common |= {"trainer": trainer, "attacker": attacker, "about": data.about}
-    result = audit(data.population, model=model, members=members, **common)
-    context = dataclasses.replace(result.context, notes=(*data.notes, *data.warnings, *advice, *result.context.notes))
-    return _signed(dataclasses.replace(result, context=context), config.author)
-
-
-def _signed(result: AuditResult, author: str) -> AuditResult:
-    return dataclasses.replace(result, context=dataclasses.replace(result.context, author=author))
+        result = graph_audit(**arguments, **common, minutes=config.minutes)
+    else:
+        with reading:
+            data = (config.data or DigitsData(name="digits")).load(folder, config.seed)
+            check_shadows(config.shadows, len(data.population))
+            model, members = config.target.load(data, folder, config.seed)
+            trainer = config.trainer.build(data.population, folder)
+        advice = config.trainer.advice(data.population)
+        for line in advice:
+            _LOG.warning("%s", visible(line))
+        said = (*data.notes, *data.warnings, *advice)
+        query = LabelOnly(seed=config.seed) if config.answers == "labels" else None
+        common["attacker"] = dataclasses.replace(config.group("attacker"), query=query)
+        common["evaluation"] = dataclasses.replace(common["evaluation"], groups=data.groups or None)
+        result = audit(data.population, model=model, members=members, trainer=trainer, about=data.about, **common)
+    context = dataclasses.replace(result.context, author=config.author, notes=(*said, *result.context.notes))
+    return dataclasses.replace(result, context=context)
