@@ -93,8 +93,7 @@ def _extras() -> Iterator[Fact]:
         there = ", ".join(found for found in versions.values() if found)
         if missing := [package for package, found in versions.items() if found is None]:
             found = f"without {', '.join(missing)}." + (f" There: {there}." if there else "")
-            hint = f"Run: pip install 'glasshouse[{extra}]'"
-            yield Fact(f"extra {extra}", "absent", found, hint)
+            yield Fact(f"extra {extra}", "absent", found, f"Run: pip install 'glasshouse[{extra}]'")
         else:
             yield Fact(f"extra {extra}", "ok", there)
 
@@ -135,12 +134,11 @@ def _memory(limit: Path = Path("/sys/fs/cgroup/memory.max")) -> int | None:
 
 
 def _browser() -> Iterator[Fact]:
-    found = next((place for name in _BROWSERS if (place := shutil.which(name))), None)
-    if found is None:
+    if found := next(filter(None, map(shutil.which, _BROWSERS)), None):
+        yield Fact("browser", "ok", found)
+    else:
         hint = "A report is one file that needs no network: open it on another machine."
         yield Fact("browser", "absent", "none on the PATH.", hint)
-    else:
-        yield Fact("browser", "ok", found)
 
 
 def _data() -> Iterator[Fact]:

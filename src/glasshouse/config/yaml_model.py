@@ -60,7 +60,8 @@ def faults_of(error: pydantic.ValidationError, section: type[Strict]) -> list[st
 def _fault(one: Any, section: type[Strict]) -> str:
     # the location also holds the tag of a tagged section, which is not a key of the file
     location = [part for part in one["loc"] if not (isinstance(part, str) and part in _tags(section))]
-    place = "".join(f"[{part}]" if isinstance(part, int) else f".{_cut(part)}" for part in location).lstrip(".")
+    parts = [f"[{one}]" if isinstance(one, int) else f".{shortened(str(one), quoted=False)}" for one in location]
+    place = "".join(parts).lstrip(".")
     match one["type"]:
         case "extra_forbidden":
             elsewhere = str(location[-1]) in _keys(section)
@@ -80,10 +81,6 @@ def _fault(one: Any, section: type[Strict]) -> str:
             return f"{place}: YAML reads {shortened(one['input'])} as a number or a yes/no value; write it in quotes."
         case _:
             return f"{place}: {one['msg']}, but is {shortened(one['input'])}."
-
-
-def _cut(part: object) -> str:
-    return shortened(str(part), quoted=False)
 
 
 @functools.cache

@@ -42,11 +42,10 @@ def digest_arrays(arrays: Sequence[Any], *, features: Sequence[Any] = ()) -> str
 
 
 def row_digests(x: Any, y: NDArray[Any]) -> NDArray[np.bytes_]:
-    """[N] a short hash of each row, with its label; rows of anything that a population may hold.
+    """[N] a short hash of each row, with its label.
 
-    Args:
-        x: [N, ...] an array, a tensor or a sparse matrix; or a list of these, which together hold the records.
-        y: [N] labels.
+    The rows [N, ...] are those of an array, a tensor or a sparse matrix, or of a list of these, which together hold the
+    records.
     """
     columns = [_row_bytes(part) for part in (x if isinstance(x, list) else [x])]
     rows = (b"".join(parts) for parts in zip(*columns, strict=True))

@@ -105,9 +105,7 @@ def distinct(codes: IntArray) -> IntArray:
 def log_mean_exp(values: FloatArray, *, where: BoolArray | None = None) -> FloatArray:
     """Log of the mean of exp over the first axis, [K, N] -> [N], without overflow.
 
-    Args:
-        values: [K, N].
-        where: [K, N], which entries count; every column needs at least one. All by default.
+    ``where`` [K, N] says which entries count; every column needs at least one. All by default.
     """
     result = np.empty(values.shape[1])
     for some in cached_blocks(values.shape[1], models=len(values)):

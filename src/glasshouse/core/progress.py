@@ -58,10 +58,10 @@ def open_bar(*, total: int, label: str, unit: str) -> Iterator[Callable[[int], N
 
 
 def track(items: Iterable[Item], *, total: int, label: str, unit: str, show: bool | None = None) -> Iterator[Item]:
-    """Pass items through while the progress is shown.
+    """Pass items through while the progress of a step is shown; one counts as done when the next is requested.
 
     Args:
-        items: what to pass through; an item counts as done when the next one is requested.
+        items: what to pass through.
         total: how many there will be.
         label: name of the step.
         unit: plural name of an item.
@@ -179,16 +179,10 @@ def _spell(seconds: float) -> str:
 def _shown(label: str, *, total: int, unit: str) -> Iterator[Callable[[int], None]]:
     """An open bar, and a line when it closes."""
     console = Console(stderr=True)
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(bar_width=32),
-        MofNCompleteColumn(),
-        _Rate(),
-        TimeRemainingColumn(),
-        TextColumn("left"),
-    )
+    done = (TextColumn("{task.description}"), BarColumn(bar_width=32), MofNCompleteColumn())
+    left = (_Rate(), TimeRemainingColumn(), TextColumn("left"))
     started = time.monotonic()
-    with Progress(*columns, console=console, transient=True) as bars:
+    with Progress(*done, *left, console=console, transient=True) as bars:
         task = bars.add_task(label, total=total, unit=unit)
         yield lambda count: bars.advance(task, count)
     console.print(f"[dim]{label}: {total} {unit} in {time.monotonic() - started:.1f} s[/dim]")
@@ -208,12 +202,5 @@ def note_work(step: str, *, instead_of: str = "") -> None:
 
 
 def work_so_far() -> tuple[str, ...]:
-    """The long steps that this process has begun; empty if nothing was run.
-
-    Example:
-        >>> note_work("An example was run.")
-        >>> work_so_far()[-1]
-        'An example was run.'
-        >>> _ = _BEGUN.popitem()
-    """
+    """The long steps that this process has begun; empty if nothing was run."""
     return tuple(_BEGUN)

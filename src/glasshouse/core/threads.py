@@ -5,6 +5,7 @@ numpy works outside Python's lock, so nothing is copied.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import threading
 from collections.abc import Callable, Iterable, Iterator
@@ -54,14 +55,12 @@ def in_threads(function: Callable[[Any], Found], items: Iterable[Any], *, jobs: 
         finally:
             _WORKING.now = False
 
-    helpers = [threading.Thread(target=work, daemon=True) for _ in range(threads - 1)]
     started = []
-    for helper in helpers:
-        try:
+    with contextlib.suppress(RuntimeError):  # no memory for the stack of one more
+        for _ in range(threads - 1):
+            helper = threading.Thread(target=work, daemon=True)
             helper.start()
-        except RuntimeError:  # no memory for its stack
-            break
-        started.append(helper)
+            started.append(helper)
     work()
     if faults and not isinstance(faults[0], Exception):
         raise faults[0]  # the user stops it: nobody waits for what the others are doing

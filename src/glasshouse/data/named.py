@@ -283,10 +283,5 @@ for _named in (digits, adult, cifar10, cifar100):
 
 
 def load_dataset(name: str, **options: object) -> Dataset:
-    """A data set by name.
-
-    Example:
-        >>> load_dataset("digits", mislabelled=0.0).name
-        'digits'
-    """
+    """A data set by name."""
     return _DATASETS.find(name)(**options)

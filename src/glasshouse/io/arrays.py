@@ -84,10 +84,8 @@ def check_array(path: Path) -> tuple[int, ...]:
 def check_sparse(path: Path, *, name: str = "", dense: bool = False) -> tuple[int, int]:
     """The shape of a sparse matrix that does not lead outside of itself: scipy's code follows it without looking.
 
-    Args:
-        path: of a ``.npz`` file with ``indptr``, ``indices``, ``data`` and ``shape`` of a matrix by rows.
-        name: what stands before these names, such as ``"adj_"``.
-        dense: whether all its entries will be written out.
+    The ``.npz`` file has ``indptr``, ``indices``, ``data`` and ``shape`` of a matrix by rows, with ``name``, such as
+    ``"adj_"``, before each; ``dense`` if all its entries will be written out.
     """
     parts = {part: f"{name}{part}" for part in ("indptr", "indices", "data", "shape")}
     found = read_npz(path, only=parts.values())
@@ -244,12 +242,7 @@ _TENSOR_KINDS |= {"F16": "<f2", "F32": "<f4", "F64": "<f8"}
 
 
 def read_safetensors(path: Path, *, only: Collection[str] | None = None) -> dict[str, NDArray[Any]]:
-    """The arrays of a file, which stay in it until they are looked at.
-
-    Args:
-        path: of the file.
-        only: names to give; others are judged and left alone. All by default.
-    """
+    """The arrays of a file, which stay in it until they are looked at; ``only`` some of them, but all are judged."""
     size = file_size(path)
     check_memory(size, place=str(path), what="its arrays take")
     with guarded(path, what=_SAFETENSORS), path.open("rb") as file:

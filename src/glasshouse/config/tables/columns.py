@@ -149,14 +149,8 @@ def read_column(
 ) -> Column:
     """A column [N] as numbers, truths or dates if all cells that are not empty are; otherwise as text.
 
-    Args:
-        name: of the column.
-        cells: [N] of it.
-        decimal: the decimal sign of the file.
-        most: how many texts get a feature of their own. A column with more different numbers than that, and a few
-            words, is refused: as text it would lose its numbers.
-        as_text: whether numbers in it are names.
-        place: the file, for errors.
+    With ``as_text``, numbers in it are names. At ``most`` so many texts get a feature of their own: a column with more
+    different numbers than that, and a few words, is refused, since as text it would lose its numbers.
     """
     different = Counter(cells)
     present = {cell: count for cell, count in different.items() if cell.lower() not in MARKS}

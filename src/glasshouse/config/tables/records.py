@@ -156,12 +156,12 @@ def read_records(section: TableSection, folder: Path) -> Dataset:
     others, groups, texts = {*special, *section.leave_out}, set(section.groups), set(section.categories)
     features = dict.fromkeys(name for name in rows.columns if name not in others)
     read = {name: cells for name, cells in rows.columns.items() if name in features or name in groups}
-    numeric = {name: cells for name, cells in rows.columns.items() if name in features or name == section.label}
-    decimal = section.decimal or file_decimal(
-        {name: cells for name, cells in numeric.items() if name not in texts},
-        separator=rows.separator,
-        place=rows.place,
-    )
+    numeric = {
+        name: cells
+        for name, cells in rows.columns.items()
+        if (name in features or name == section.label) and name not in texts
+    }
+    decimal = section.decimal or file_decimal(numeric, separator=rows.separator, place=rows.place)
     most = section.max_categories
     columns = {
         name: read_column(name, cells, decimal=decimal, most=most, as_text=name in texts, place=rows.place)
