@@ -95,9 +95,8 @@ def audit(
 
 def _placed(fault: str, file: Path) -> str:
     """A fault under the name of the audit file, unless it already names a file."""
-    return (
-        fault if fault.startswith(str(file)) or ": " not in fault or "/" in fault.split(":")[0] else f"{file}: {fault}"
-    )
+    named = fault.startswith(str(file)) or ": " not in fault or "/" in fault.split(":")[0]
+    return fault if named else f"{file}: {fault}"
 
 
 @app.command()

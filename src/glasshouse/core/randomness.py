@@ -20,12 +20,7 @@ def generator(seed: int, *purpose: str | int) -> np.random.Generator:
 
 
 def some_of(count: int, most: int, seed: int, *purpose: str | int) -> NDArray[np.intp]:
-    """Positions in ``range(count)``, in order: all of them, or so many drawn at random for a named purpose.
-
-    Example:
-        >>> some_of(3, 10, 0, "rows"), len(set(some_of(100, 10, 0, "rows").tolist()))
-        (array([0, 1, 2]), 10)
-    """
+    """Positions in ``range(count)``, in order: all of them, or so many drawn at random for a named purpose."""
     if count <= most:
         return np.arange(count)
     # sorted: rows that lie together in memory are read faster

@@ -175,11 +175,10 @@ def _put(building: Path, path: Path, *, overwrite: bool) -> Path | None:
         if is_free(path):
             try:
                 building.rename(path)  # an empty folder there is replaced in the same step
+                return None
             except OSError as error:
                 if error.errno not in _TAKEN:
                     raise
-            else:
-                return None
         check_free(path, overwrite=overwrite)  # another program may have put a file there in the meantime
         if not is_free(path):
             return _exchanged(building, path)
