@@ -50,15 +50,14 @@ class NetworkSection(Strict):
         from glasshouse.graph.training.trainer import GNNTrainer, adam, sgd
 
         rate = {} if self.learning_rate is None else {"lr": self.learning_rate}
-        momentum = {"momentum": self.momentum} if self.optimizer == "sgd" else {}
-        make = {"adam": adam, "sgd": sgd}[self.optimizer]
+        common = {"weight_decay": self.weight_decay, **rate}
         return GNNTrainer(
             architecture=self.architecture,
             hidden=self.hidden,
             layers=self.layers,
             dropout=self.dropout,
             epochs=self.epochs,
-            optimizer=make(**rate, **momentum, weight_decay=self.weight_decay),
+            optimizer=adam(**common) if self.optimizer == "adam" else sgd(momentum=self.momentum, **common),
             setting=setting,
         )
 
