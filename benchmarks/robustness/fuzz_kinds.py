@@ -174,8 +174,8 @@ def _write_archive(folder: Path) -> None:
 
 
 def _checked_records(section: FileData, folder: Path) -> str:
-    data, members = section.load(folder, 0)
-    population = data.population
+    data = section.load(folder, 0)
+    population, members = data.population, data.members
     must(population.x.dtype.kind in "biuf" and np.isfinite(population.x).all(), "features")
     must(len(set(population.ids.tolist())) == len(population) == len(population.x), "ids")
     must(members is None or (members.dtype == np.bool_ and members.shape == (len(population),)), "members")

@@ -8,7 +8,7 @@ import pytest
 from typer.testing import CliRunner
 
 from glasshouse.cli import app
-from glasshouse.cli.app import COMMANDS
+from glasshouse.cli.app import COMMANDS, described
 
 
 def test_the_version_is_that_of_the_installed_package() -> None:
@@ -27,13 +27,13 @@ def test_a_shell_completes_commands_and_kinds(words: str) -> None:
 
 
 def test_the_table_has_every_command_with_its_module_and_the_first_paragraph_of_its_help() -> None:
-    for module, _ in COMMANDS.values():
-        importlib.import_module(module)
+    for module in COMMANDS.values():
+        importlib.import_module(f"glasshouse.cli.{module}")
     commands = {one.callback.__name__: one.callback for one in app.registered_commands if one.callback}
     assert commands.keys() == COMMANDS.keys()
     for name, command in commands.items():
         first = " ".join((inspect.getdoc(command) or "").split("\n\n")[0].split())
-        assert COMMANDS[name] == (command.__module__, first)
+        assert (f"glasshouse.cli.{COMMANDS[name]}", described(name)) == (command.__module__, first)
 
 
 def test_the_commands_own_help_is_complete() -> None:

@@ -11,8 +11,8 @@ import pytest
 
 from glasshouse.config import read_audit_file, run_audit_file
 from glasshouse.config.tables.columns import TableSection
-from glasshouse.config.tables.records import Records, read_records
-from glasshouse.data.named import load_dataset
+from glasshouse.config.tables.records import read_records
+from glasshouse.data.named import Dataset, load_dataset
 from tests.config.made_up_adult import COLUMNS, adult_rows
 from tests.manual import blocks
 
@@ -53,7 +53,7 @@ def test_eight_lines_are_an_audit(tmp_path: Path, trainer: str) -> None:
     assert any("14 columns of the table are" in note for note in summary.notes)
 
 
-def adult(real_data: Path, **keys: Any) -> Records:
+def adult(real_data: Path, **keys: Any) -> Dataset:
     keys = {"columns": COLUMNS, "label": "income"} | keys
     return read_records(TableSection.model_validate({"name": "file"} | keys), real_data / "adult")
 

@@ -9,6 +9,8 @@ full disk changes no exit code. Faults of input, too little memory and a request
 
 from __future__ import annotations
 
+import ast
+import functools
 import importlib
 import io
 import os
@@ -30,53 +32,28 @@ from glasshouse.core.escape import visible
 from glasshouse.core.progress import work_so_far
 from glasshouse.io.limits import lacks_memory
 
-# by name: the module that registers the command with `app`, and the first paragraph of its help
+# by name: the module of this room that registers the command with `app`
 COMMANDS = {
-    "new": (
-        "glasshouse.cli.new",
-        "Write a commented script or audit file that runs as it is, as a start for your own model and data.",
-    ),
-    "audit": ("glasshouse.cli.audit", "Train shadow models, attack the target, and write a report."),
-    "score": ("glasshouse.cli.audit", "Attack saved evidence: no model, no training."),
-    "report": ("glasshouse.cli.saved_runs", "Render the report of an earlier run again."),
-    "compare": (
-        "glasshouse.cli.saved_runs",
-        "Compare runs: what a defence gains and costs, and whether the difference is more than chance.",
-    ),
-    "verify": (
-        "glasshouse.cli.saved_runs",
-        "Check every file of a run or pool against its checksum: exit code 0 if all match, 3 if not.",
-    ),
-    "lookup": (
-        "glasshouse.cli.saved_runs",
-        "Print the hash of each id in a redacted run; with --ids, also the id of each hash.",
-    ),
-    "appendix": (
-        "glasshouse.cli.saved_runs",
-        "Write the evidence file: what was measured, declared and assumed, next to what regulators and standards ask.",
-    ),
-    "index": (
-        "glasshouse.cli.saved_runs",
-        "Write a page over many runs: rating, model, date, and what changed since the run before on the same data.",
-    ),
-    "check": (
-        "glasshouse.cli.saved_runs",
-        "Judge a run by a policy: exit code 0 if no limit is exceeded, 3 if one is, 4 if the run is inconclusive.",
-    ),
-    "reproduce": (
-        "glasshouse.cli.reproduce",
-        "Run an experiment of the paper and print our figures next to those of the paper.",
-    ),
-    "doctor": (
-        "glasshouse.cli.doctor",
-        "Show versions, extras, GPU, cores, memory, browser and folders, and how to install what is missing.",
-    ),
-    "attacks": (
-        "glasshouse.cli.doctor",
-        "List the names of the attacks for files and options; those that need a graph come last.",
-    ),
-    "datasets": ("glasshouse.cli.doctor", "List the names of the data sets for files."),
+    "new": "new",
+    "audit": "audit",
+    "score": "audit",
+    **dict.fromkeys(("report", "compare", "verify", "lookup", "appendix", "index", "check"), "saved_runs"),
+    "reproduce": "reproduce",
+    "doctor": "doctor",
+    "attacks": "doctor",
+    "datasets": "doctor",
 }
+
+
+def described(command: str) -> str:
+    """The first paragraph of a command's help, which is read in its module: to import that takes seconds."""
+    return _docstrings(COMMANDS[command])[command].partition("\n\n")[0]
+
+
+@functools.cache
+def _docstrings(module: str) -> dict[str, str]:
+    tree = ast.parse(Path(__file__).with_name(f"{module}.py").read_text(encoding="utf-8"))
+    return {one.name: ast.get_docstring(one) or "" for one in tree.body if isinstance(one, ast.FunctionDef)}
 
 
 class _Commands(TyperGroup):
@@ -85,12 +62,12 @@ class _Commands(TyperGroup):
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
         # what is not imported yet is there for help and completion, by its name and its line
-        known = {name: TyperCommand(name, help=line) for name, (_, line) in COMMANDS.items()}
+        known = {name: TyperCommand(name, help=described(name)) for name in COMMANDS}
         self.commands = {**known, **self.commands}
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         if args[0] in COMMANDS:
-            importlib.import_module(COMMANDS[args[0]][0])
+            importlib.import_module(f"glasshouse.cli.{COMMANDS[args[0]]}")
             everything: Any = typer.main.get_command(app)
             self.add_command(everything.commands[args[0]])
         return super().resolve_command(ctx, args)
@@ -145,12 +122,7 @@ def interruptible(out: Path | None = None) -> Iterator[None]:
 
 
 def stopped_code(error: KeyboardInterrupt) -> int:
-    """The exit code that shells expect of a program that a signal ended.
-
-    Example:
-        >>> stopped_code(KeyboardInterrupt()), stopped_code(Terminated())
-        (130, 143)
-    """
+    """The exit code that shells expect of a program that a signal ended."""
     return 143 if isinstance(error, Terminated) else 130
 
 

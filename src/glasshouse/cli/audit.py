@@ -12,21 +12,7 @@ import typer
 from glasshouse.auditing.call import DEFAULT_ATTACKS, audit_evidence
 from glasshouse.auditing.options import Attacker, Evaluation
 from glasshouse.cli.app import app, interruptible
-from glasshouse.cli.steps import (
-    Author,
-    Json,
-    KeyFile,
-    Memory,
-    Overwrite,
-    PolicyFile,
-    Quiet,
-    Redact,
-    Shared,
-    checked,
-    finish,
-    key_file,
-    limits_of,
-)
+from glasshouse.cli.steps import Output, finish, with_output
 from glasshouse.compute import RayCluster, chosen_compute
 from glasshouse.config import AuditFile, read_audit_file, run_audit_file, with_options
 from glasshouse.core.errors import InputError
@@ -35,7 +21,6 @@ from glasshouse.evaluation import PrivacyClaim
 from glasshouse.evidence import Mode, read_evidence
 from glasshouse.io.caches import keep_code_private
 from glasshouse.io.files import resolved
-from glasshouse.io.folders import check_free
 
 _NEXT = """
 Next, audit your own model. `glasshouse new table` writes an audit file to start from (torch, sklearn, gnn: a script).
@@ -45,6 +30,7 @@ Or write one of these lines into audit.yaml and run: glasshouse audit audit.yaml
 
 
 @app.command()
+@with_output
 def audit(
     file: Annotated[
         Path | None, typer.Argument(help="Audit file; without one, an embedded synthetic graph is audited.")
@@ -70,29 +56,14 @@ def audit(
     ] = None,
     gpus: Annotated[float | None, typer.Option(help="GPUs per cluster task (0.5: two tasks share one).")] = None,
     trust_code: Annotated[
-        bool,
-        typer.Option(
-            "--trust-code/--no-trust-code", help="Allow code that the file names: factories and pickled graphs."
-        ),
+        bool, typer.Option(help="Allow code that the file names: factories and pickled graphs.")
     ] = False,
-    policy: PolicyFile = None,
-    author: Author = None,
-    redact: Redact = False,
-    key: KeyFile = None,
-    overwrite: Overwrite = False,
-    shared: Shared = False,
-    memory: Memory = None,
-    as_json: Json = False,
-    quiet: Quiet = False,
+    *,
+    output: Output,
 ) -> None:
     """Train shadow models, attack the target, and write a report."""
     started = time.perf_counter()
-    config, _, limits, key_place = checked(
-        lambda: AuditFile() if file is None else read_audit_file(file),
-        lambda: check_free(out, overwrite=overwrite),
-        lambda: limits_of(policy),
-        lambda: key_file(redact=redact, key=key, out=out),
-    )
+    config, policy, key = output.checked(out, lambda: AuditFile() if file is None else read_audit_file(file))
     kept = None if pool is None else str(resolved(pool))
     config = with_options(
         config, attacks=attacks or None, shadows=shadows, nodes=nodes, minutes=minutes, seed=seed, pool=kept
@@ -110,35 +81,26 @@ def audit(
                 config,
                 folder=file.parent if file else Path.cwd(),
                 compute=compute,
-                progress=False if quiet or as_json else None,
+                progress=output.progress,
                 trust_code=trust_code,
                 bounded=True,
             )
         except InputError as error:
             raise error if file is None else InputError(*[_placed(fault, file) for fault in error.faults]) from error
-    finish(
-        result,
-        out=out,
-        overwrite=overwrite,
-        as_json=as_json,
-        seconds=time.perf_counter() - started,
-        loading=computing - started,
-        policy=limits,
-        key=key_place,
-        author=author,
-    )
-    if file is None and not as_json:
+    seconds = time.perf_counter() - started
+    finish(result, output, out=out, policy=policy, key=key, seconds=seconds, loading=computing - started)
+    if file is None and not output.as_json:
         typer.echo(_NEXT)
 
 
 def _placed(fault: str, file: Path) -> str:
     """A fault under the name of the audit file, unless it already names a file."""
-    return (
-        fault if fault.startswith(str(file)) or ": " not in fault or "/" in fault.split(":")[0] else f"{file}: {fault}"
-    )
+    named = fault.startswith(str(file)) or ": " not in fault or "/" in fault.split(":")[0]
+    return fault if named else f"{file}: {fault}"
 
 
 @app.command()
+@with_output
 def score(
     evidence: Annotated[Path, typer.Argument(help="Losses, logits or probabilities: .npz, .csv or .parquet.")],
     attacks: Annotated[list[str] | None, typer.Option("--attack", "-a", help="Attack to run; may be repeated.")] = None,
@@ -151,27 +113,16 @@ def score(
     delta: Annotated[float, typer.Option(help="δ of the claimed ε.")] = 0.0,
     out: Annotated[Path | None, typer.Option(help="Folder for the run; without it, the table is only printed.")] = None,
     seed: Annotated[int, typer.Option(min=0, help="Random seed.")] = 0,
-    policy: PolicyFile = None,
-    author: Author = None,
-    redact: Redact = False,
-    key: KeyFile = None,
-    overwrite: Overwrite = False,
-    shared: Shared = False,
-    memory: Memory = None,
-    as_json: Json = False,
-    quiet: Quiet = False,
+    *,
+    output: Output,
 ) -> None:
     """Attack saved evidence: no model, no training."""
     started = time.perf_counter()
     if mode not in ("online", "offline"):
         raise InputError(f'--mode: "{mode}" is not a mode; use online or offline.')
-    found, _, limits, key_place = checked(
-        lambda: read_evidence(evidence),
-        lambda: None if out is None else check_free(out, overwrite=overwrite),
-        lambda: limits_of(policy),
-        lambda: key_file(redact=redact, key=key, out=out),
-    )
+    found, policy, key = output.checked(out, lambda: read_evidence(evidence))
     known: Mode = "online" if mode == "online" else "offline"
+    claim = None if epsilon is None else PrivacyClaim(epsilon=epsilon, delta=delta)
     with interruptible(out):
         result = audit_evidence(
             found.evidence,
@@ -179,20 +130,9 @@ def score(
             attacks=attacks or DEFAULT_ATTACKS,
             mode=known,
             attacker=Attacker(prior=prior),
-            evaluation=Evaluation(
-                fprs=fprs or None, claim=None if epsilon is None else PrivacyClaim(epsilon=epsilon, delta=delta)
-            ),
+            evaluation=Evaluation(fprs=fprs or None, claim=claim),
             seed=seed,
             title=f"Membership audit of {visible(evidence.name)}",
-            progress=False if quiet or as_json else None,
+            progress=output.progress,
         )
-    finish(
-        result,
-        out=out,
-        overwrite=overwrite,
-        as_json=as_json,
-        seconds=time.perf_counter() - started,
-        policy=limits,
-        key=key_place,
-        author=author,
-    )
+    finish(result, output, out=out, policy=policy, key=key, seconds=time.perf_counter() - started)

@@ -5,19 +5,16 @@
 
 from __future__ import annotations
 
-import dataclasses
 import importlib.metadata
-import importlib.util
 import json
 import os
 import platform
 import re
 import shutil
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import joblib
 import typer
@@ -35,20 +32,12 @@ _MODULES = {"mlflow-skinny": "mlflow", "pillow": "PIL"}  # where the module has 
 _REQUIREMENT = re.compile(r"""^(?P<package>[\w.-]+).*;.*extra == ['"](?P<extra>[\w-]+)['"]""")
 
 
-def extras(requirements: Iterable[str] | None = None) -> dict[str, list[str]]:
-    """Packages by the name of the extra that needs them; without those that are for developers.
+def extras() -> dict[str, list[str]]:
+    """Packages of Glasshouse by the name of the extra that needs them; without those that are for developers.
 
-    Args:
-        requirements: lines of the package's metadata; those of the installed Glasshouse by default.
-
-    Raises:
-        importlib.metadata.PackageNotFoundError: Glasshouse runs from a source tree that is not installed.
-
-    Example:
-        >>> extras(["numpy>=2.0", "numba>=0.60; extra == 'graph'", "ruff>=0.8; extra == 'dev'"])
-        {'graph': ['numba']}
+    A source tree that is not installed is an `importlib.metadata.PackageNotFoundError`.
     """
-    lines = importlib.metadata.requires("glasshouse") or [] if requirements is None else requirements
+    lines = importlib.metadata.requires("glasshouse") or []
     found: dict[str, list[str]] = {}
     for match in filter(None, map(_REQUIREMENT.match, lines)):
         if match["extra"] not in _FOR_DEVELOPERS:
@@ -56,18 +45,13 @@ def extras(requirements: Iterable[str] | None = None) -> dict[str, list[str]]:
     return found
 
 
-def installed_version(package: str, modules: Mapping[str, str] = _MODULES) -> str | None:
-    """A package with its version, or another that brings the same module, such as xgboost-cpu; None without either.
-
-    Example:
-        >>> installed_version("no-such-package") is None
-        True
-    """
+def installed_version(package: str) -> str | None:
+    """A package with its version, or another that brings the same module, such as xgboost-cpu; None without either."""
     try:
         return f"{package} {importlib.metadata.version(package)}"
     except importlib.metadata.PackageNotFoundError:
-        module = modules.get(package, package.replace("-", "_"))
-        if importlib.util.find_spec(module) is None:
+        module = _MODULES.get(package, package.replace("-", "_"))
+        if find_spec(module) is None:
             return None
         others = importlib.metadata.packages_distributions().get(module, [])
         return f"{others[0]} {importlib.metadata.version(others[0])}" if others else f"{package} (version not known)"
@@ -77,35 +61,18 @@ _BROWSERS = ("firefox", "chromium", "chromium-browser", "google-chrome", "google
 _GIB = 2**30
 
 
-@dataclass(frozen=True)
-class Fact:
-    """Something about this machine.
-
-    Args:
-        subject: what it is about.
-        status: ``"ok"``; ``"absent"``, which is no fault; or ``"fault"``, which stops some audits.
-        found: what is there.
-        hint: what to do to get it, where something is missing.
-
-    Example:
-        >>> Fact("cores", "ok", "8").line
-        'ok      cores: 8'
-    """
+class Fact(NamedTuple):
+    """Something about this machine; what is absent is no fault, and a fault stops some audits."""
 
     subject: str
     status: Literal["ok", "absent", "fault"]
     found: str
-    hint: str = ""
+    hint: str = ""  # what to do to get it, where something is missing
 
     @property
     def line(self) -> str:
         """One line for a terminal."""
         return f"{self.status:<8}{self.subject}: {self.found}" + (f" {self.hint}" if self.hint else "")
-
-
-def checkup() -> list[Fact]:
-    """All facts, in the order of `CHECKS`."""
-    return [fact for check in CHECKS for fact in check()]
 
 
 def _libraries() -> Iterator[Fact]:
@@ -126,8 +93,7 @@ def _extras() -> Iterator[Fact]:
         there = ", ".join(found for found in versions.values() if found)
         if missing := [package for package, found in versions.items() if found is None]:
             found = f"without {', '.join(missing)}." + (f" There: {there}." if there else "")
-            hint = f"Run: pip install 'glasshouse[{extra}]'"
-            yield Fact(f"extra {extra}", "absent", found, hint)
+            yield Fact(f"extra {extra}", "absent", found, f"Run: pip install 'glasshouse[{extra}]'")
         else:
             yield Fact(f"extra {extra}", "ok", there)
 
@@ -142,16 +108,14 @@ def _accelerator() -> Iterator[Fact]:
     if torch.cuda.is_available():
         for number in range(torch.cuda.device_count()):
             about = torch.cuda.get_device_properties(number)
-            found = f"{about.name}, {about.total_memory / _GIB:.0f} GiB"
-            yield Fact(f"GPU {number}", "ok", found)
+            yield Fact(f"GPU {number}", "ok", f"{about.name}, {about.total_memory / _GIB:.0f} GiB")
     else:
         yield Fact("GPU", "absent", "torch finds none; everything runs on the CPU.")
 
 
 def _size() -> Iterator[Fact]:
     yield Fact("cores", "ok", str(joblib.cpu_count()))
-    memory = _memory()
-    if memory is None:
+    if (memory := _memory()) is None:
         yield Fact("memory", "absent", "this system does not report how much there is.")
     else:
         yield Fact("memory", "ok", f"{memory / _GIB:.1f} GiB")
@@ -170,12 +134,11 @@ def _memory(limit: Path = Path("/sys/fs/cgroup/memory.max")) -> int | None:
 
 
 def _browser() -> Iterator[Fact]:
-    found = next((place for name in _BROWSERS if (place := shutil.which(name))), None)
-    if found is None:
+    if found := next(filter(None, map(shutil.which, _BROWSERS)), None):
+        yield Fact("browser", "ok", found)
+    else:
         hint = "A report is one file that needs no network: open it on another machine."
         yield Fact("browser", "absent", "none on the PATH.", hint)
-    else:
-        yield Fact("browser", "ok", found)
 
 
 def _data() -> Iterator[Fact]:
@@ -192,7 +155,7 @@ def _data() -> Iterator[Fact]:
 def _kernels() -> Iterator[Fact]:
     """Where compiled code is kept."""
     subject = "compiled kernels"
-    if any(importlib.util.find_spec(module) is None for module in ("numba", "torch_geometric")):
+    if any(find_spec(module) is None for module in ("numba", "torch_geometric")):
         yield Fact(subject, "absent", "not needed without the extra graph.")
         return
     try:
@@ -208,23 +171,16 @@ def _kernels() -> Iterator[Fact]:
         yield Fact(subject, "fault", f"cannot be kept: {cause}.", hint)
 
 
-CHECKS: tuple[Callable[[], Iterator[Fact]], ...] = (
-    _libraries,
-    _extras,
-    _accelerator,
-    _size,
-    _browser,
-    _data,
-    _kernels,
-)
+CHECKS: tuple[Callable[[], Iterator[Fact]], ...]
+CHECKS = (_libraries, _extras, _accelerator, _size, _browser, _data, _kernels)
 
 
 @app.command()
 def doctor(as_json: Json = False) -> None:
     """Show versions, extras, GPU, cores, memory, browser and folders, and how to install what is missing."""
-    facts = checkup()
+    facts = [fact for check in CHECKS for fact in check()]
     if as_json:
-        typer.echo(json.dumps([dataclasses.asdict(fact) for fact in facts], ensure_ascii=False))
+        typer.echo(json.dumps([fact._asdict() for fact in facts], ensure_ascii=False))
         return
     typer.echo("\n".join(fact.line for fact in facts))
     faults = sum(fact.status == "fault" for fact in facts)

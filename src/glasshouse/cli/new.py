@@ -5,9 +5,8 @@ from __future__ import annotations
 import importlib.resources
 import shlex
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 import typer
 
@@ -17,23 +16,12 @@ from glasshouse.core.registry import Registry
 from glasshouse.io.files import check_name, write_file
 
 
-@dataclass(frozen=True, kw_only=True)
-class Starter:
-    """Files to begin with.
+class Starter(NamedTuple):
+    """Files to begin with."""
 
-    Args:
-        about: what they audit, in a few words.
-        files: places in ``starters``; each is written under its last name.
-        run: the command that runs what was written, in its folder.
-
-    Example:
-        >>> STARTERS.find("torch").run
-        'python audit_torch.py'
-    """
-
-    about: str
-    files: Sequence[str]
-    run: str
+    about: str  # what they audit, in a few words
+    files: Sequence[str]  # places in ``starters``; each is written under its last name
+    run: str  # the command that runs what was written, in its folder
 
     def texts(self) -> dict[str, str]:
         """Text by the name of the file to write."""
@@ -42,31 +30,16 @@ class Starter:
 
 
 STARTERS: Registry[Starter] = Registry("a kind of model")
-STARTERS.add("torch", Starter(about="a torch module", files=("audit_torch.py",), run="python audit_torch.py"))
-STARTERS.add(
-    "sklearn",
-    Starter(about="a scikit-learn estimator, or boosting", files=("audit_sklearn.py",), run="python audit_sklearn.py"),
-)
-STARTERS.add("gnn", Starter(about="a graph neural network", files=("audit_gnn.py",), run="python audit_gnn.py"))
-STARTERS.add(
-    "table",
-    Starter(
-        about="a table in a file, without a program",
-        files=("table/audit.yaml", "table/people.csv"),
-        run="glasshouse audit audit.yaml",
-    ),
-)
+STARTERS.add("torch", Starter("a torch module", ["audit_torch.py"], "python audit_torch.py"))
+_ESTIMATOR = "a scikit-learn estimator, or boosting"
+STARTERS.add("sklearn", Starter(_ESTIMATOR, ["audit_sklearn.py"], "python audit_sklearn.py"))
+STARTERS.add("gnn", Starter("a graph neural network", ["audit_gnn.py"], "python audit_gnn.py"))
+_TABLE = ["table/audit.yaml", "table/people.csv"]
+STARTERS.add("table", Starter("a table in a file, without a program", _TABLE, "glasshouse audit audit.yaml"))
 
 
 def write_starter(starter: Starter, folder: Path | str) -> list[Path]:
-    """Write a starter's files into a folder, which is made if it is missing; a file that is there is never replaced.
-
-    Example:
-        >>> import tempfile
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     [path.name for path in write_starter(STARTERS.find("table"), folder)]
-        ['audit.yaml', 'people.csv']
-    """
+    """Write a starter's files into a folder, which is made if it is missing; a file that is there is never replaced."""
     folder = Path(folder)
     check_name(folder)
     texts = starter.texts()
@@ -83,14 +56,13 @@ def write_starter(starter: Starter, folder: Path | str) -> list[Path]:
 _KINDS = ", ".join(STARTERS.names())
 
 
-def _kinds_starting_with(typed: str) -> list[str]:
-    """What a shell offers after TAB."""
+def _offered(typed: str) -> list[str]:
     return [name for name in STARTERS.names() if name.startswith(typed)]
 
 
 @app.command()
 def new(
-    kind: Annotated[str, typer.Argument(help=f"What you train: {_KINDS}.", autocompletion=_kinds_starting_with)],
+    kind: Annotated[str, typer.Argument(help=f"What you train: {_KINDS}.", autocompletion=_offered)],
     folder: Annotated[Path, typer.Argument(help="Folder to write to.")] = Path(),
 ) -> None:
     """Write a commented script or audit file that runs as it is, as a start for your own model and data."""

@@ -41,8 +41,7 @@ def reproduce(
     import glasshouse_experiments as experiments
 
     options: dict[str, Any] = {"preset": preset, "datasets": dataset or None, "out": out, "pools": pools, "seed": seed}
-    options["workers"] = workers
-    options["progress"] = False if quiet else None
+    options |= {"workers": workers, "progress": False if quiet else None}
     console = Console(width=None if sys.stdout.isatty() else 160)
     with sharing():  # tables of public data
         every = name == "all"

@@ -17,8 +17,8 @@ from glasshouse.io.files import check_name, digest, resolved, write_file
 from glasshouse.io.folders import check_page, found_run
 from glasshouse.io.guarded import file_size, guarded, read_content
 from glasshouse.pool.folder import pool_faults
-from glasshouse.report import Summary, read_run, read_run_with_records, render_comparison, render_html
 from glasshouse.report import compare as compare_runs
+from glasshouse.report import read_run, read_run_with_records, render_comparison, render_html
 from glasshouse.report.appendix import (
     evidence_file,
     render_appendix,
@@ -60,7 +60,8 @@ def report(
     if author is not None:
         summary = dataclasses.replace(summary, context=dataclasses.replace(summary.context, author=author))
     if place is not None:
-        summary = _redacted(summary, run, place)
+        ids = read_run_with_records(run).records()["id"].tolist()
+        summary = redacted_summary(summary, read_or_make_key(place), ids)
     with guarded(run, what="a run that can be drawn"):
         text = render_html(summary, policy=limits)
     written = write_file(page, text)
@@ -69,11 +70,6 @@ def report(
     if place is not None:
         say(f"Key to the hashed ids: {place.resolve()}")
         say("Only this page is redacted; the other files of the run still contain the ids.")
-
-
-def _redacted(summary: Summary, run: Path, place: Path) -> Summary:
-    ids = read_run_with_records(run).records()["id"].tolist()
-    return redacted_summary(summary, read_or_make_key(place), ids)
 
 
 @app.command()

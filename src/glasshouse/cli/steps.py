@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
+import inspect
 import json
 import sys
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -16,8 +19,8 @@ from glasshouse.auditing.result import AuditResult
 from glasshouse.cli.app import say, stopped_code
 from glasshouse.config import read_policy
 from glasshouse.core.errors import InputError, raise_faults
-from glasshouse.core.escape import visible
 from glasshouse.io.files import resolved, sharing
+from glasshouse.io.folders import check_free
 from glasshouse.io.limits import as_bytes, memory_limit, process_limit
 from glasshouse.report import print_summary
 from glasshouse.report.json_io import metrics_json
@@ -70,6 +73,49 @@ Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Do not show progress
 Redact = Annotated[bool, typer.Option("--redact", help="Replace the ids of records with keyed hashes.")]
 
 
+@dataclass(frozen=True, kw_only=True)
+class Output:
+    """The options of a command that makes a run: how it is saved, judged and shown."""
+
+    policy: PolicyFile = None
+    author: Author = None
+    redact: Redact = False
+    key: KeyFile = None
+    overwrite: Overwrite = False
+    shared: Shared = False
+    memory: Memory = None
+    as_json: Json = False
+    quiet: Quiet = False
+
+    @property
+    def progress(self) -> bool | None:
+        """Whether to show progress."""
+        return False if self.quiet or self.as_json else None
+
+    def checked(self, out: Path | None, read: Callable[[], Any]) -> tuple[Any, Policy | None, Path | None]:
+        """What is read, the policy and the place of the key: all input of the command, before the long work."""
+        found, _, limits, key = checked(
+            read,
+            lambda: None if out is None else check_free(out, overwrite=self.overwrite),
+            lambda: limits_of(self.policy),
+            lambda: key_file(redact=self.redact, key=self.key, out=out),
+        )
+        return found, limits, key
+
+
+def with_output(command: Callable[..., None]) -> Callable[..., None]:
+    """Let a command that takes ``output`` have the options of `Output`, after its own."""
+    own, shared = (inspect.signature(one, eval_str=True).parameters for one in (command, Output))
+
+    @functools.wraps(command)
+    def called(**given: Any) -> None:
+        command(output=Output(**{name: given.pop(name) for name in shared}), **given)
+
+    parameters = [one for name, one in own.items() if name != "output"]
+    vars(called)["__signature__"] = inspect.Signature([*parameters, *shared.values()])
+    return called
+
+
 _LONG = 1.0  # seconds of loading that are worth a word
 
 
@@ -94,15 +140,13 @@ def limits_of(file: Path | None) -> Policy | None:
 
 def finish(
     result: AuditResult,
+    output: Output,
     *,
     out: Path | None,
-    overwrite: bool,
-    as_json: bool,
+    policy: Policy | None,
+    key: Path | None,
     seconds: float,
     loading: float = 0.0,
-    policy: Policy | None = None,
-    key: Path | None = None,
-    author: str | None = None,
 ) -> None:
     """Save, print, and show where the report is; figures that cannot be saved are still printed.
 
@@ -110,30 +154,28 @@ def finish(
     missing, ids become hashes.
     """
     fault: InputError | None = None
-    if author is not None:
-        result = dataclasses.replace(result, context=dataclasses.replace(result.context, author=author))
+    if output.author is not None:
+        result = dataclasses.replace(result, context=dataclasses.replace(result.context, author=output.author))
     if key is not None:
         result = result.redacted(read_or_make_key(key))
     if out is not None:
         try:
-            result.save(out, overwrite=overwrite, policy=policy)
+            result.save(out, overwrite=output.overwrite, policy=policy)
         except InputError as error:
             fault = error
         except KeyboardInterrupt as error:
             say(f"Stopped while saving: {out} holds what it held before, or the complete new run.", err=True)
             raise typer.Exit(stopped_code(error)) from None
-    if as_json:
+    if output.as_json:
         typer.echo(json.dumps(metrics_json(result.summary())))
     else:
         console = Console(width=None if sys.stdout.isatty() else 140)
         print_summary(result.summary(), console, policy=policy)
         console.print()
         if out is not None and fault is None:
-            place = visible((out / "report.html").resolve())
-            console.print(f"Report: {place}", highlight=False, soft_wrap=True, markup=False)
+            say(f"Report: {(out / 'report.html').resolve()}")
         if key is not None:
-            place = visible(key.resolve())
-            console.print(f"Key to the hashed ids: {place}", highlight=False, soft_wrap=True, markup=False)
+            say(f"Key to the hashed ids: {key.resolve()}")
         apart = f", of which {seconds - loading:.1f} s computing" if loading >= _LONG else ""
         console.print(f"[dim]{seconds:.1f} s in total{apart}[/dim]", highlight=False)
     if fault is not None:

@@ -6,7 +6,6 @@ import dataclasses
 import logging
 import math
 import re
-from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
@@ -15,7 +14,9 @@ import numpy as np
 from pydantic import (
     AfterValidator,
     BeforeValidator,
+    ConfigDict,
     Field,
+    TypeAdapter,
     ValidationError,
     create_model,
     field_validator,
@@ -32,7 +33,7 @@ from glasshouse.config.data import Data, DigitsData
 from glasshouse.config.graph import GraphSection
 from glasshouse.config.trainers import TrainerSection
 from glasshouse.config.trust import called, check_code
-from glasshouse.config.yaml_model import Share, Strict, check_shadows, faults_of, read_yaml
+from glasshouse.config.yaml_model import Share, Strict, check_shadows, faults_of, one_or_more, read_yaml
 from glasshouse.core.arrays import BoolArray
 from glasshouse.core.errors import InputError, first_line, raise_faults, shortened
 from glasshouse.core.escape import visible
@@ -48,13 +49,13 @@ class TrainedTarget(Strict):
     kind: Literal["train"] = "train"
     fraction: Share = 0.5
 
-    def load(self, data: Dataset, members: BoolArray | None, folder: Path, seed: int) -> tuple[Any, BoolArray]:
+    def load(self, data: Dataset, folder: Path, seed: int) -> tuple[Any, BoolArray]:
         """No model yet, and the members that will train it."""
-        if members is not None and "fraction" in self.model_fields_set:
+        if data.members is None:
+            return None, random_subsets(len(data.population), models=1, fraction=self.fraction, seed=seed)[0]
+        if "fraction" in self.model_fields_set:
             raise InputError("target.fraction: the data already defines the members. Leave one of them out.")
-        if members is None:
-            members = random_subsets(len(data.population), models=1, fraction=self.fraction, seed=seed)[0]
-        return None, members
+        return None, data.members
 
 
 class PythonTarget(Strict):
@@ -63,7 +64,7 @@ class PythonTarget(Strict):
     kind: Literal["python"]
     factory: str
 
-    def load(self, data: Dataset, members: BoolArray | None, folder: Path, seed: int) -> tuple[Any, BoolArray]:
+    def load(self, data: Dataset, folder: Path, seed: int) -> tuple[Any, BoolArray]:
         """Whatever the function gives; features that its model cannot know, and members that differ, are refused."""
         if data.remade:
             raise InputError(
@@ -74,7 +75,7 @@ class PythonTarget(Strict):
         if not isinstance(made, tuple) or len(made) != 2:
             raise InputError(f"target.factory: {self.factory} must return a pair (model, members).")
         told = as_members(made[1], (len(data.population),), place="target.factory: members", ids=data.population.ids)
-        if members is not None and not np.array_equal(members, told):
+        if data.members is not None and not np.array_equal(data.members, told):
             raise InputError(
                 f"target.factory: the members of {self.factory} differ from those of the data. Leave the data's out."
             )
@@ -84,41 +85,29 @@ class PythonTarget(Strict):
 Target = Annotated[TrainedTarget | PythonTarget, Field(discriminator="kind")]
 
 
-_MOST = 10**6  # epochs, examples, samples or folds; more is a slip of the hand, or malice
-_WIDEST = 10**5
-
-
-def _whole(value: Any, most: int = _MOST) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and abs(value) <= most
-
-
-def _number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
-
-
-def _all(fits: Callable[[Any], bool]) -> Callable[[Any], bool]:
-    return lambda value: isinstance(value, list) and all(map(fits, value))
-
-
-def _word(value: Any) -> bool:
-    return isinstance(value, str)
-
-
-# by how a class writes the type of a parameter: whether a value of a file fits it, and how an error calls it
-_KINDS: dict[str, tuple[Callable[[Any], bool], str]] = {
-    "bool": (lambda value: isinstance(value, bool), "true or false"),
-    "int": (_whole, "a whole number up to a million"),
-    "float": (_number, "a number"),
-    "str": (_word, "a word"),
-    "Mode": (_word, "a word"),
-    "Hops": (_word, "a word"),
-    "Literal": (_word, "a word"),
-    "None": (lambda value: value is None, "null"),
-    "ArrayLike": (_all(_number), "a list of numbers"),
-    "Sequence[str]": (_all(_word), "a list of words"),
-    "tuple[float, ...]": (_all(_number), "a list of numbers"),
-    "tuple[int, ...]": (_all(lambda value: _whole(value, _WIDEST)), "a list of whole numbers up to 100 000"),
+_Seed = Annotated[int, Field(ge=0, le=2**63)]
+_Whole = Annotated[int, Field(ge=-(10**6), le=10**6)]  # epochs or folds; more is a slip of the hand, or malice
+_Width = Annotated[int, Field(ge=-(10**5), le=10**5)]
+# by how a class writes the type of a parameter: what a value of a file must be, and how an error calls it
+_KINDS: dict[str, tuple[Any, str]] = {
+    "bool": (bool, "true or false"),
+    "int": (_Whole, "a whole number up to a million"),
+    "float": (float, "a number"),
+    **dict.fromkeys(("str", "Mode", "Hops", "Literal"), (str, "a word")),
+    "None": (None, "null"),
+    "ArrayLike": (list[float], "a list of numbers"),
+    "Sequence[str]": (list[str], "a list of words"),
+    "tuple[float, ...]": (list[float], "a list of numbers"),
+    "tuple[int, ...]": (list[_Width], "a list of whole numbers up to 100 000"),
 }
+
+
+def _is_of(kind: Any, value: Any) -> bool:
+    try:
+        TypeAdapter(kind, config=ConfigDict(strict=True)).validate_python(value)
+    except ValidationError:
+        return False
+    return True
 
 
 def known_attack(choice: str | dict[str, Any]) -> str | dict[str, Any]:
@@ -138,8 +127,8 @@ def known_attack(choice: str | dict[str, Any]) -> str | dict[str, Any]:
             if field.name in parameters:
                 _refuse_other_kinds(field, parameters[field.name])
         create(name, **parameters)
-    except ValueError as error:  # ours, and those of the attack itself
-        raise ValueError(str(error)) from error
+    except ValueError:  # ours, and those of the attack itself
+        raise
     except Exception as error:  # a parameter of a wrong type can fail in any way
         raise ValueError(first_line(error)) from error
     return choice
@@ -155,14 +144,14 @@ def _refuse_infinite(value: Any) -> None:
 def _refuse_other_kinds(field: dataclasses.Field[Any], value: Any) -> None:
     """Refuse what is not of the type that the class says; what a file cannot write can only be given in Python."""
     if field.name == "seed":
-        if not _whole(value, 2**63) or value < 0:
+        if not _is_of(_Seed, value):
             raise ValueError(f"seed: {shortened(value)} is not a whole number from 0.")
         return
     names = re.split(r"\s*\|\s*", re.sub(r"Literal\[[^]]*\]", "Literal", str(field.type)))
     known = [_KINDS[name] for name in names if name in _KINDS]
     if not known:
         raise ValueError(f"{field.name}: can only be set in Python; leave it out.")
-    if not any(fits(value) for fits, _ in known):
+    if not any(_is_of(kind, value) for kind, _ in known):
         wanted = " or ".join(dict.fromkeys(called for _, called in known))
         raise ValueError(f"{field.name}: {shortened(value)} is not {wanted}.")
 
@@ -180,11 +169,6 @@ class ClaimSection(Strict):
 
     epsilon: Annotated[float, Field(ge=0)]
     delta: Annotated[float, Field(ge=0, lt=1)] = 0.0
-
-
-def _listed(attacks: Any) -> Any:
-    """One name means a list of one, so that ``attacks: best`` works."""
-    return [attacks] if isinstance(attacks, str) else attacks
 
 
 def grouped_keys() -> dict[str, Any]:
@@ -215,7 +199,7 @@ class AuditFile(_Options):
     data: Data | None = None
     trainer: TrainerSection = Field(default={"kind": "mlp"}, validate_default=True)
     target: Target = TrainedTarget()
-    attacks: Annotated[list[AttackEntry], Field(min_length=1), BeforeValidator(_listed)] | None = None
+    attacks: Annotated[list[AttackEntry], Field(min_length=1), BeforeValidator(one_or_more)] | None = None
     shadows: Annotated[int, Field(le=_MOST_SHADOWS)] = 8
     mode: Literal["online", "offline"] = "online"
     seed: Annotated[int, Field(ge=0)] = 0
@@ -340,6 +324,7 @@ def run_audit_file(
     }
     common |= {name: value for name in ("title", "attacks") if (value := getattr(config, name)) is not None}
     reading: AbstractContextManager[None] = process_limit() if bounded and not trust_code else nullcontext()
+    said: tuple[str, ...] = ()
     if config.is_graph:
         from glasshouse.graph import audit as graph_audit
 
@@ -347,23 +332,20 @@ def run_audit_file(
         with reading:
             arguments = section.arguments(folder=folder, seed=config.seed, attacker=config.group("attacker"))
             check_shadows(config.shadows, len(arguments["members"]))
-        return _signed(graph_audit(**arguments, **common, minutes=config.minutes), config.author)
-    with reading:
-        data, told = (config.data or DigitsData(name="digits")).load(folder, config.seed)
-        check_shadows(config.shadows, len(data.population))
-        model, members = config.target.load(data, told, folder, config.seed)
-        trainer = config.trainer.build(data.population, folder)
-    advice = config.trainer.advice(data.population)
-    for line in advice:
-        _LOG.warning("%s", visible(line))
-    common["evaluation"] = dataclasses.replace(common["evaluation"], groups=data.groups or None)
-    query = LabelOnly(seed=config.seed) if config.answers == "labels" else None
-    attacker = dataclasses.replace(config.group("attacker"), query=query)
-    common |= {"trainer": trainer, "attacker": attacker, "about": data.about}
-    result = audit(data.population, model=model, members=members, **common)
-    context = dataclasses.replace(result.context, notes=(*data.notes, *advice, *result.context.notes))
-    return _signed(dataclasses.replace(result, context=context), config.author)
-
-
-def _signed(result: AuditResult, author: str) -> AuditResult:
-    return dataclasses.replace(result, context=dataclasses.replace(result.context, author=author))
+        result = graph_audit(**arguments, **common, minutes=config.minutes)
+    else:
+        with reading:
+            data = (config.data or DigitsData(name="digits")).load(folder, config.seed)
+            check_shadows(config.shadows, len(data.population))
+            model, members = config.target.load(data, folder, config.seed)
+            trainer = config.trainer.build(data.population, folder)
+        advice = config.trainer.advice(data.population)
+        for line in advice:
+            _LOG.warning("%s", visible(line))
+        said = (*data.notes, *data.warnings, *advice)
+        query = LabelOnly(seed=config.seed) if config.answers == "labels" else None
+        common["attacker"] = dataclasses.replace(config.group("attacker"), query=query)
+        common["evaluation"] = dataclasses.replace(common["evaluation"], groups=data.groups or None)
+        result = audit(data.population, model=model, members=members, trainer=trainer, about=data.about, **common)
+    context = dataclasses.replace(result.context, author=config.author, notes=(*said, *result.context.notes))
+    return dataclasses.replace(result, context=context)

@@ -11,10 +11,9 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from glasshouse.config.tables.columns import TableSection
-from glasshouse.config.tables.records import LARGEST, Records, read_records
+from glasshouse.config.tables.records import LARGEST, read_records
 from glasshouse.config.trust import called
 from glasshouse.config.yaml_model import Strict
-from glasshouse.core.arrays import BoolArray
 from glasshouse.core.errors import InputError, shortened
 from glasshouse.core.escape import visible
 from glasshouse.data import Population, as_members, check_classes, first_of
@@ -26,18 +25,8 @@ _OWN = ("x", "y", "ids", "members")
 _AT_ONCE = 2**22  # features that are checked at once
 
 
-def read_archive(section: TableSection, path: Path) -> Records:
-    """Records from ``.npz``: x [N, …], y [N], optionally ids [N] and members [N]; groups are further arrays [N].
-
-    Example:
-        >>> import tempfile
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     path = Path(folder) / "data.npz"
-        ...     np.savez(path, x=np.zeros((2, 3)), y=["no", "yes"], members=[1, 0])
-        ...     records = read_archive(TableSection(name="file", path="data.npz"), path)
-        >>> records.members
-        array([ True, False])
-    """
+def read_archive(section: TableSection, path: Path) -> Dataset:
+    """Records from ``.npz``: x [N, …], y [N], optionally ids [N] and members [N]; groups are further arrays [N]."""
     if strange := sorted(section.model_fields_set - {"name", "path", "groups", "regression"}):
         raise InputError(
             f"data.{strange[0]}: is for tables; an archive has the arrays x, y, ids and members. Leave it out."
@@ -67,7 +56,7 @@ def read_archive(section: TableSection, path: Path) -> Records:
     members = arrays.get("members")
     if members is not None:
         members = as_members(members, (len(population),), place=f"{path}: members")
-    return Records(population=population, members=members, groups={name: arrays[name] for name in section.groups})
+    return section.data_set(population, members=members, groups={name: arrays[name] for name in section.groups})
 
 
 def _check_features(x: NDArray[Any], path: Path) -> None:
@@ -97,9 +86,9 @@ class _Named(Strict):
 
     name: str
 
-    def load(self, folder: Path, seed: int) -> tuple[Dataset, BoolArray | None]:
+    def load(self, folder: Path, seed: int) -> Dataset:
         """The data set; the members of the target are drawn later."""
-        return load_dataset(**dict(self), seed=seed), None
+        return load_dataset(**dict(self), seed=seed)
 
 
 class DigitsData(_Named):
@@ -126,22 +115,13 @@ class ImageData(_Named):
 class FileData(TableSection):
     """Your own records: a csv or parquet table with a label column, or an npz archive with x and y."""
 
-    def load(self, folder: Path, seed: int) -> tuple[Dataset, BoolArray | None]:
+    def load(self, folder: Path, seed: int) -> Dataset:
         """The records, and which of them trained the target if the file says so."""
         archive = self.path is not None and self.path.endswith(".npz")
-        records = read_archive(self, folder / str(self.path)) if archive else read_records(self, folder)
-        for warning in records.warnings:  # before the long work; the report has them too
+        data = read_archive(self, folder / str(self.path)) if archive else read_records(self, folder)
+        for warning in data.warnings:  # before the long work; the report has them too
             _LOG.warning("%s", visible(warning))
-        files = " and ".join(visible(Path(name).name) for name in self.files)
-        data = Dataset(
-            name="file",
-            about=f"{len(records.population)} records from {files}.",
-            population=records.population,
-            groups=records.groups,
-            notes=(*records.notes, *records.warnings),
-            remade=records.remade,
-        )
-        return data, records.members
+        return data
 
 
 class PythonData(Strict):
@@ -150,12 +130,12 @@ class PythonData(Strict):
     name: Literal["python"]
     factory: str
 
-    def load(self, folder: Path, seed: int) -> tuple[Dataset, BoolArray | None]:
+    def load(self, folder: Path, seed: int) -> Dataset:
         """Whatever the function gives, checked to be a population."""
         made = called(self.factory, folder, "data.factory")
         if not isinstance(made, Population):
             raise InputError(f"data.factory: {self.factory} gave {type(made).__name__}; expected a Population.")
-        return Dataset(name="python", about=f"{len(made)} records from {self.factory}.", population=made), None
+        return Dataset(name="python", about=f"{len(made)} records from {self.factory}.", population=made)
 
 
 Data = Annotated[DigitsData | AdultData | ImageData | FileData | PythonData, Field(discriminator="name")]

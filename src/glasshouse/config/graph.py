@@ -10,7 +10,7 @@ from pydantic import AfterValidator, Field, model_validator
 
 from glasshouse.auditing.options import Attacker
 from glasshouse.config.yaml_model import MOST_EPOCHS, Share, Strict, check_network
-from glasshouse.core.errors import InputError, MissingExtraError, shortened
+from glasshouse.core.errors import MissingExtraError, shortened
 from glasshouse.data import random_subsets
 from glasshouse.io.guarded import guarded
 
@@ -28,10 +28,7 @@ def _network(name: str) -> str:
         from glasshouse.graph.models.networks import NETWORKS
     except MissingExtraError:  # a file can be read without the extra; the run then reports what to install
         return name
-    try:
-        NETWORKS.find(name)
-    except InputError as error:
-        raise ValueError(str(error)) from error
+    NETWORKS.find(name)
     return name
 
 
@@ -53,17 +50,14 @@ class NetworkSection(Strict):
         from glasshouse.graph.training.trainer import GNNTrainer, adam, sgd
 
         rate = {} if self.learning_rate is None else {"lr": self.learning_rate}
-        makers = {
-            "adam": lambda: adam(**rate, weight_decay=self.weight_decay),
-            "sgd": lambda: sgd(**rate, momentum=self.momentum, weight_decay=self.weight_decay),
-        }
+        common = {"weight_decay": self.weight_decay, **rate}
         return GNNTrainer(
             architecture=self.architecture,
             hidden=self.hidden,
             layers=self.layers,
             dropout=self.dropout,
             epochs=self.epochs,
-            optimizer=makers[self.optimizer](),
+            optimizer=adam(**common) if self.optimizer == "adam" else sgd(momentum=self.momentum, **common),
             setting=setting,
         )
 

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Self
 
 from pydantic import Field, create_model, model_validator
 
 from glasshouse.config.yaml_model import Share, Strict, read_yaml
-from glasshouse.core.errors import InputError
 from glasshouse.report.appendix import POINTS
-from glasshouse.report.policy import Limit, Policy
-
-EndName = Literal["upper", "estimate", "lower", "both"]
+from glasshouse.report.policy import End, Limit, Policy
 
 
 class LimitSection(Strict):
@@ -23,14 +20,11 @@ class LimitSection(Strict):
     at_fpr: Share | None = None
     attack: str = "headline"
     group: str | None = None
-    end: EndName | None = None
+    end: End | None = None
 
     @model_validator(mode="after")
     def _belongs_together(self) -> Self:
-        try:
-            self.build()
-        except InputError as error:
-            raise ValueError(str(error)) from error
+        self.build()
         return self
 
     def build(self) -> Limit:
@@ -47,20 +41,15 @@ class PolicyFile(Strict):
     """
 
     limits: Annotated[list[LimitSection], Field(min_length=1)]
-    end: EndName = "upper"
+    end: End = "upper"
     attacks: list[str] = Field(default_factory=list)
     shadows: Annotated[int, Field(ge=0)] = 0
     age_days: Annotated[float, Field(gt=0)] | None = None
 
     def build(self) -> Policy:
         """The policy itself."""
-        return Policy(
-            limits=tuple(limit.build() for limit in self.limits),
-            end=self.end,
-            attacks=tuple(self.attacks),
-            shadows=self.shadows,
-            age_days=self.age_days,
-        )
+        limits = tuple(limit.build() for limit in self.limits)
+        return Policy(**dict(self) | {"limits": limits, "attacks": tuple(self.attacks)})
 
 
 def read_policy(path: Path | str) -> Policy:

@@ -8,8 +8,6 @@ import inspect
 import math
 import re
 import warnings
-from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -50,57 +48,30 @@ class EstimatorSection(AnyTrainer):
         return given
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Library:
-    """A boosting library with a classifier like those of scikit-learn.
-
-    Args:
-        classifier: name of its class.
-        threads: its parameter for the number of threads; one by default, because small models wait more for each other
-            than they gain, and sums over threads need not be the same on every machine.
-        names: the names of all parameters of the class; None if the library passes on any name.
-        outside: parameters that name files, folders or other machines.
-    """
-
-    classifier: str
-    threads: str = "n_jobs"
-    names: Callable[[Any], set[str]] | None = None
-    outside: Callable[[], set[str]] = set
-
-
-def _of_lightgbm(classifier: Any) -> set[str]:
-    """Those of the class, and all that the library itself knows, with their other names."""
-    aliases = importlib.import_module("lightgbm.basic")._ConfigAliases._get_all_param_aliases()
-    return set(classifier().get_params()) | {name for same in aliases.values() for name in same}
-
-
-def _lightgbm_outside() -> set[str]:
-    names = (
-        *("config", "data", "valid", "input_model", "output_model", "output_result", "convert_model", "save_binary"),
-        *("snapshot_freq", "task", "forcedbins_filename", "forcedsplits_filename", "parser_config_file"),
-        *("machine_list_filename", "machines", "num_machines", "local_listen_port"),
-    )
-    found: set[str] = importlib.import_module("lightgbm.basic")._ConfigAliases.get(*names)
-    return found | set(names)
-
-
-def _catboost_outside() -> set[str]:
-    borders = {"input_borders", "output_borders"}
-    return borders | {"train_dir", "snapshot_file", "save_snapshot", "snapshot_interval", "allow_writing_files"}
-
-
-def _of_signature(classifier: Any) -> set[str]:
-    return set(inspect.signature(classifier.__init__).parameters) - {"self"}
-
-
+_CLASSIFIERS = {"xgboost": "XGBClassifier", "lightgbm": "LGBMClassifier", "catboost": "CatBoostClassifier"}
+_THREADS = {"catboost": "thread_count"}
 _ROUNDS = ("n_estimators", "iterations", "num_boost_round", "num_trees", "num_iterations")  # all say the same
-_LIBRARIES = {
-    "xgboost": _Library(classifier="XGBClassifier"),
-    "lightgbm": _Library(classifier="LGBMClassifier", names=_of_lightgbm, outside=_lightgbm_outside),
-    "catboost": _Library(
-        classifier="CatBoostClassifier", threads="thread_count", names=_of_signature, outside=_catboost_outside
-    ),
+# parameters that name files, folders or other machines
+_LIGHTGBM_OUTSIDE = {
+    *("config", "data", "valid", "input_model", "output_model", "output_result", "convert_model", "save_binary"),
+    *("snapshot_freq", "task", "forcedbins_filename", "forcedsplits_filename", "parser_config_file"),
+    *("machine_list_filename", "machines", "num_machines", "local_listen_port"),
 }
+_CATBOOST_OUTSIDE = {
+    *("input_borders", "output_borders", "train_dir", "snapshot_file", "save_snapshot", "snapshot_interval"),
+    "allow_writing_files",
+}
+
+
+def _known_parameters(kind: str, classifier: Any) -> tuple[set[str] | None, set[str]]:
+    """All parameters, None if the library passes on any name; and those of files and machines, which are refused."""
+    if kind == "xgboost":
+        return None, set()
+    if kind == "catboost":
+        return set(inspect.signature(classifier.__init__).parameters) - {"self"}, _CATBOOST_OUTSIDE
+    aliases = importlib.import_module("lightgbm.basic")._ConfigAliases  # of every parameter, also its other names
+    every = {name for same in aliases._get_all_param_aliases().values() for name in same}
+    return set(classifier().get_params()) | every, _LIGHTGBM_OUTSIDE | aliases.get(*_LIGHTGBM_OUTSIDE)
 
 
 class BoostingSection(EstimatorSection):
@@ -110,40 +81,41 @@ class BoostingSection(EstimatorSection):
 
     def build(self, population: Population, folder: Path) -> Trainer:
         """A trainer around a fresh classifier, tried on a few records before the long work."""
-        library = _LIBRARIES[self.kind]
+        name = _CLASSIFIERS[self.kind]
         with needs_extra(f"trainer: kind: {self.kind}", package=self.kind, extra="boosting"):
-            classifier = getattr(importlib.import_module(self.kind), library.classifier)
-        known = library.names(classifier) if library.names else set(self.parameters)
-        if unknown := sorted(self.parameters.keys() - known):
-            raise _unknown(unknown[0], library, known)
-        if outside := sorted(self.parameters.keys() & library.outside()):
+            classifier = getattr(importlib.import_module(self.kind), name)
+        known, outside = _known_parameters(self.kind, classifier)
+        if known is not None and (unknown := sorted(self.parameters.keys() - known)):
+            raise _unknown(unknown[0], name, known)
+        if strange := sorted(self.parameters.keys() & outside):
             raise InputError(
-                f"trainer.parameters: {outside[0]}: names files or machines, which an audit file may not. Train in "
+                f"trainer.parameters: {strange[0]}: names files or machines, which an audit file may not. Train in "
                 f"Python if you need it."
             )
         check_estimator(self.parameters, population, rounds="max_iter")  # LightGBM has this name for it too
         try:
-            one = {} if THREADS & self.parameters.keys() else {library.threads: 1}
+            # one thread by default: small models wait more for each other than they gain from more, and sums over
+            # threads need not be the same on every machine
+            one = {} if THREADS & self.parameters.keys() else {_THREADS.get(self.kind, "n_jobs"): 1}
             estimator = classifier(**one | self.parameters)
             unused = _unused(estimator, population)
         except Exception as error:  # each library has errors of its own
             said = " ".join(str(error).split("Stack trace")[0].split()).rstrip(".")
-            raise InputError(f"trainer.parameters: {library.classifier} refuses them: {said}.") from error
+            raise InputError(f"trainer.parameters: {name} refuses them: {said}.") from error
         if unused:
-            raise _unknown(unused, library, estimator.get_params().keys() - self.parameters.keys())
+            raise _unknown(unused, name, estimator.get_params().keys() - self.parameters.keys())
         return SklearnTrainer(estimator=estimator)
 
 
-def _unknown(name: str, library: _Library, known: set[str]) -> InputError:
+def _unknown(name: str, classifier: str, known: set[str]) -> InputError:
     hint = did_you_mean(name, sorted(known))
-    return InputError(f"trainer.parameters: {name!r} is not a parameter of {library.classifier}.{hint}")
+    return InputError(f"trainer.parameters: {name!r} is not a parameter of {classifier}.{hint}")
 
 
 def _unused(estimator: Any, population: Population) -> str:
     """Train two rounds on a few records of each class, so that wrong values are found before the long work.
 
-    Returns:
-        A parameter that the library says it does not use; empty if there is none.
+    What it returns is a parameter that the library says it does not use; empty if there is none.
     """
     given = estimator.get_params()
     rounds = next((name for name in _ROUNDS if given.get(name) is not None), _ROUNDS[0])
@@ -169,10 +141,18 @@ class _TorchSection(AnyTrainer):
     learning_rate: Annotated[float, Field(gt=0)] = 3e-3
     weight_decay: Annotated[float, Field(ge=0)] = 0.0
 
-    def optimizer(self) -> Any:
+    def trainer(self, module: Any, **privacy: float) -> Trainer:
+        """A trainer of such modules, differentially private if it is said how much."""
         import torch
 
-        return functools.partial(torch.optim.Adam, lr=self.learning_rate, weight_decay=self.weight_decay)
+        from glasshouse.training import PrivateTrainer, TorchTrainer
+
+        optimizer = functools.partial(torch.optim.Adam, lr=self.learning_rate, weight_decay=self.weight_decay)
+        kind: Any = PrivateTrainer if privacy else TorchTrainer
+        made: Trainer = kind(
+            module=module, optimizer=optimizer, epochs=self.epochs, batch_size=self.batch_size, **privacy
+        )
+        return made
 
 
 class MLPSection(_TorchSection):
@@ -201,13 +181,9 @@ class MLPSection(_TorchSection):
         classes = 1 if population.regression else len(population.classes)
         check_network([width, *self.hidden, classes], place="trainer.hidden")
         with needs_extra("trainer: kind: mlp", package="torch", extra="torch"):
-            from glasshouse.training import PrivateTrainer, TorchTrainer, mlp
+            from glasshouse.training import mlp
         module = mlp(width, classes, hidden=self.hidden, dropout=self.dropout)
-        common: dict[str, Any] = {"module": module, "optimizer": self.optimizer()}
-        common |= {"epochs": self.epochs, "batch_size": self.batch_size}
-        if self.epsilon is not None:
-            return PrivateTrainer(**common, epsilon=self.epsilon, delta=self.delta)
-        return TorchTrainer(**common)
+        return self.trainer(module, **({} if self.epsilon is None else {"epsilon": self.epsilon, "delta": self.delta}))
 
 
 class WideResNetSection(_TorchSection):
@@ -225,7 +201,7 @@ class WideResNetSection(_TorchSection):
             raise InputError(f"trainer: a wide-resnet needs images [N, C, H, W], not {tuple(population.x.shape)}.")
         check_network([16 * self.width, 9 * 64 * self.width * max(1, self.depth)], place="trainer.width")
         with needs_extra("trainer: kind: wide-resnet", package="torch", extra="torch"):
-            from glasshouse.training import TorchTrainer, WideResNet
+            from glasshouse.training import WideResNet
         module = functools.partial(
             WideResNet,
             classes=len(population.classes),
@@ -233,7 +209,7 @@ class WideResNetSection(_TorchSection):
             width=self.width,
             channels=int(population.x.shape[1]),
         )
-        return TorchTrainer(module=module, optimizer=self.optimizer(), epochs=self.epochs, batch_size=self.batch_size)
+        return self.trainer(module)
 
 
 class SklearnSection(EstimatorSection):

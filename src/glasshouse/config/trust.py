@@ -22,17 +22,8 @@ _TRUST = "If you trust it, pass --trust-code (in Python, trust_code=True)."
 def check_code(factories: Mapping[str, str], *, graph: str | None, folder: Path) -> None:
     """Refuse an audit file that runs code, with a line for each place: what would be imported, and from where.
 
-    Nothing is imported to find that out.
-
-    Args:
-        factories: functions ``module:function``, by the section that names them.
-        graph: the name of the graph.
-        folder: the audit file's folder, which is searched for modules first.
-
-    Example:
-        >>> check_code({"trainer": "json:dumps"}, graph=None, folder=Path())
-        Traceback (most recent call last):
-        glasshouse.InputError: trainer.factory: runs code: json:dumps, from .../json/__init__.py. If you ...
+    Nothing is imported to find that out. Factories are functions ``module:function``, by the section that names them;
+    ``graph`` is the name of the graph, and the folder is the audit file's, which is searched for modules first.
     """
     faults = [
         f"{place}.factory: runs code: {factory}, from {_origin(factory, folder)}. {_TRUST}"

@@ -32,6 +32,11 @@ class Strict(pydantic.BaseModel):
     model_config = pydantic.ConfigDict(extra="forbid", strict=True, frozen=True, allow_inf_nan=False)
 
 
+def one_or_more(given: Any) -> Any:
+    """One name means a list of one, so that ``attacks: best`` works."""
+    return [given] if isinstance(given, str) else given
+
+
 Section = TypeVar("Section", bound=Strict)
 
 
@@ -55,7 +60,8 @@ def faults_of(error: pydantic.ValidationError, section: type[Strict]) -> list[st
 def _fault(one: Any, section: type[Strict]) -> str:
     # the location also holds the tag of a tagged section, which is not a key of the file
     location = [part for part in one["loc"] if not (isinstance(part, str) and part in _tags(section))]
-    place = "".join(f"[{part}]" if isinstance(part, int) else f".{_cut(part)}" for part in location).lstrip(".")
+    parts = [f"[{one}]" if isinstance(one, int) else f".{shortened(str(one), quoted=False)}" for one in location]
+    place = "".join(parts).lstrip(".")
     match one["type"]:
         case "extra_forbidden":
             elsewhere = str(location[-1]) in _keys(section)
@@ -77,26 +83,22 @@ def _fault(one: Any, section: type[Strict]) -> str:
             return f"{place}: {one['msg']}, but is {shortened(one['input'])}."
 
 
-def _cut(part: object) -> str:
-    return shortened(str(part), quoted=False)
-
-
 @functools.cache
+def _properties(section: type[Strict]) -> list[tuple[str, Any]]:
+    """The keys of a section and of all sections in it, with their schemas."""
+    schema = section.model_json_schema()
+    parts = (schema, *schema.get("$defs", {}).values())
+    return [one for part in parts for one in part.get("properties", {}).items()]
+
+
 def _tags(section: type[Strict]) -> set[str]:
     """The values that decide which of several sections is meant, such as the kinds of trainers."""
-    schema = section.model_json_schema()
-    fields = [
-        field for part in (schema, *schema.get("$defs", {}).values()) for field in part.get("properties", {}).values()
-    ]
-    choices = [choice for field in fields for choice in (field, *field.get("anyOf", []))]
+    choices = [choice for _, key in _properties(section) for choice in (key, *key.get("anyOf", []))]
     return {tag for choice in choices for tag in choice.get("discriminator", {}).get("mapping", {})}
 
 
-@functools.cache
 def _keys(section: type[Strict]) -> set[str]:
-    schema = section.model_json_schema()
-    nested = [definition.get("properties", {}) for definition in schema.get("$defs", {}).values()]
-    return {key for properties in [schema.get("properties", {}), *nested] for key in properties}
+    return {name for name, _ in _properties(section)}
 
 
 MOST_EPOCHS = 10**6  # of a network; more is a slip of the hand, or malice
@@ -114,18 +116,7 @@ _PER_RECORD = 9  # bytes of a shadow model about a record: the loss, and whether
 
 
 def check_network(widths: Sequence[int], *, place: str) -> None:
-    """Refuse layers whose weights alone take more than the limit while they are trained.
-
-    Args:
-        widths: of the input, of each layer, and of the output.
-        place: the key of the file.
-
-    Example:
-        >>> check_network([64, 512, 10], place="trainer.hidden")
-        >>> check_network([64, 10**11, 10], place="trainer.hidden")
-        Traceback (most recent call last):
-        glasshouse.InputError: trainer.hidden: training such a network takes 107.6 TiB, and the limit is ...
-    """
+    """Refuse layers whose weights take more than the limit while they are trained; the first width is the input's."""
     weights = sum(first * second for first, second in itertools.pairwise(widths))
     check_memory(weights * _COPIES, place=place, what="training such a network takes")
 
@@ -133,17 +124,7 @@ def check_network(widths: Sequence[int], *, place: str) -> None:
 def check_estimator(parameters: Mapping[str, Any], population: Population, *, rounds: str = "n_estimators") -> None:
     """Refuse parameters of an estimator that make it larger than the limit, before it is trained.
 
-    Args:
-        parameters: as the file gives them.
-        population: that it is trained on.
-        rounds: a further name for the number of trees.
-
-    Example:
-        >>> population = Population([[0.0], [1.0]], [0, 1])
-        >>> check_estimator({"n_estimators": 500}, population)
-        >>> check_estimator({"n_estimators": 10**9}, population)
-        Traceback (most recent call last):
-        glasshouse.InputError: trainer.parameters: n_estimators: 1000000000 trees take at least 1.8 TiB, and ...
+    ``rounds`` is a further name for the number of trees.
     """
     place = "trainer.parameters"
     for name in sorted({rounds, *_ROUNDS} & parameters.keys()):
@@ -166,11 +147,5 @@ def _whole(value: Any) -> int:
 
 
 def check_shadows(shadows: int, records: int) -> None:
-    """Refuse more shadow models than what is known about them has room for.
-
-    Example:
-        >>> check_shadows(10**8, 2000)
-        Traceback (most recent call last):
-        glasshouse.InputError: shadows: 100000000 models and 2000 records take 1.6 TiB, and the limit is ...
-    """
+    """Refuse more shadow models than what is known about them has room for."""
     check_memory(shadows * records * _PER_RECORD, place="shadows", what=f"{shadows} models and {records} records take")

@@ -17,13 +17,7 @@ Floats = NDArray[np.floating]  # of either precision
 
 
 def as_array(values: Any) -> NDArray[Any]:
-    """An array, or a tensor as one on the CPU, in its own precision; bfloat16, which numpy does not have, as float32.
-
-    Example:
-        >>> import torch
-        >>> as_array(torch.zeros(2, dtype=torch.bfloat16)).dtype
-        dtype('float32')
-    """
+    """An array, or a tensor as one on the CPU, in its own precision; bfloat16, which numpy lacks, as float32."""
     if hasattr(values, "detach"):
         values = values.detach().cpu()
         values = values.float() if str(values.dtype) == "torch.bfloat16" else values

@@ -24,12 +24,6 @@ def digest_arrays(arrays: Sequence[Any], *, features: Sequence[Any] = ()) -> str
         arrays: hashed with their types.
         features: arrays that come first, of which whole numbers and truth values count as the equal float64: a table
             from a file then has the hash of the same table from a data frame.
-
-    Example:
-        >>> digest_arrays([np.zeros(2)]) == digest_arrays([np.zeros((2, 1))])
-        False
-        >>> digest_arrays([], features=[np.zeros(2)]) == digest_arrays([], features=[np.zeros(2, dtype=bool)])
-        True
     """
     digest = hashlib.sha256()
     for one, by_value in (*((one, True) for one in features), *((one, False) for one in arrays)):
@@ -48,19 +42,15 @@ def digest_arrays(arrays: Sequence[Any], *, features: Sequence[Any] = ()) -> str
 
 
 def row_digests(x: Any, y: NDArray[Any]) -> NDArray[np.bytes_]:
-    """[N] a short hash of each row, with its label; rows of anything that a population may hold.
+    """[N] a short hash of each row, with its label.
 
-    Args:
-        x: [N, ...] an array, a tensor or a sparse matrix; or a list of these, which together hold the records.
-        y: [N] labels.
-
-    Example:
-        >>> len(set(row_digests(np.zeros((3, 2)), np.array([0, 0, 1])).tolist()))
-        2
+    The rows [N, ...] are those of an array, a tensor or a sparse matrix, or of a list of these, which together hold the
+    records.
     """
     columns = [_row_bytes(part) for part in (x if isinstance(x, list) else [x])]
-    rows = zip(*columns, strict=True)
-    return np.array([_short_hash(b"".join(parts), label) for parts, label in zip(rows, y.tolist(), strict=True)])
+    rows = (b"".join(parts) for parts in zip(*columns, strict=True))
+    whole = (row + str(label).encode() for row, label in zip(rows, y.tolist(), strict=True))
+    return np.array([hashlib.blake2b(one, digest_size=8).hexdigest().encode() for one in whole])
 
 
 def _row_bytes(x: Any) -> Iterator[bytes]:
@@ -112,7 +102,3 @@ def _blocks(values: NDArray[Any]) -> Iterator[NDArray[Any]]:
     step = max(1, _BLOCK // max(1, values[:1].size * 8))
     for start in range(0, len(values), step):
         yield values[start : start + step]
-
-
-def _short_hash(content: bytes, label: float) -> bytes:
-    return hashlib.blake2b(content + str(label).encode(), digest_size=8).hexdigest().encode()

@@ -31,21 +31,11 @@ InputError.__module__ = "glasshouse"  # where users import it from, and what a t
 
 
 class LeftOutError(InputError):
-    """Parts of a long run that could not be run; all others were, and their results are kept.
-
-    Example:
-        >>> print(LeftOutError("pubmed (roc): data/planetoid: no such folder."))
-        pubmed (roc): data/planetoid: no such folder.
-    """
+    """Parts of a long run that could not be run; all others were, and their results are kept."""
 
 
 class MissingExtraError(InputError):
-    """A feature was requested whose optional dependency is not installed.
-
-    Example:
-        >>> print(MissingExtraError("DP-SGD", package="opacus", extra="dp"))
-        DP-SGD needs opacus, which is not installed. Run: pip install 'glasshouse[dp]'
-    """
+    """A feature was requested whose optional dependency is not installed."""
 
     def __init__(self, feature: str, *, package: str, extra: str) -> None:
         super().__init__(f"{feature} needs {package}, which is not installed. Run: pip install 'glasshouse[{extra}]'")
@@ -53,14 +43,7 @@ class MissingExtraError(InputError):
 
 @contextmanager
 def needs_extra(feature: str, *, package: str, extra: str) -> Iterator[None]:
-    """Around the import of an optional dependency: where it is not installed, the error names the extra.
-
-    Example:
-        >>> with needs_extra("Weather", package="barometer", extra="weather"):
-        ...     import barometer
-        Traceback (most recent call last):
-        glasshouse.core.errors.MissingExtraError: Weather needs barometer, which is not installed. Run: ...
-    """
+    """Around the import of an optional dependency: where it is not installed, the error names the extra."""
     try:
         yield
     except ImportError:
@@ -92,24 +75,17 @@ def raise_faults(faults: Sequence[str]) -> None:
         raise InputError(*faults)
 
 
-def first_line(error: BaseException) -> str:
-    """Somebody else's error in one line, for the refusal of what the user brought.
-
-    Example:
-        >>> first_line(ValueError("no"))
-        'ValueError: no'
-    """
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    return f"{type(error).__name__}: {shortened((lines or [''])[0], most=200, quoted=False)}"
+def first_line(error: BaseException, *, lines: int = 1) -> str:
+    """Somebody else's error in one line, by the first lines of it, for the refusal of what the user brought."""
+    found = [line.strip() for line in str(error).splitlines() if line.strip()]
+    told = shortened(": ".join(found[:lines]), most=200, quoted=False)
+    return f"{type(error).__name__}: {told}" if told else type(error).__name__
 
 
 def shortened(value: Any, *, most: int = 80, quoted: bool = True) -> str:
     """A value from outside as an error quotes it: what is long is cut in the middle, and never written out first.
 
-    Args:
-        value: of any type.
-        most: characters, about.
-        quoted: whether text is shown as Python writes it, in quotes.
+    ``most`` is the number of characters, about; text is ``quoted`` as Python writes it.
 
     Example:
         >>> shortened("ann"), shortened("x" * 100_000, most=20)

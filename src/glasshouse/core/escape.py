@@ -19,12 +19,7 @@ _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 
 
 def visible(text: object) -> str:
-    r"""A text in one line that a terminal only shows: what it would obey is written as an escape.
-
-    Example:
-        >>> visible("anna\x1b[2Jberta")
-        'anna\\x1b[2Jberta'
-    """
+    """A text in one line that a terminal only shows: what it would obey is written as an escape."""
     return _UNSEEN.sub(_escaped, str(text))
 
 
@@ -51,12 +46,7 @@ def cell_text(text: str) -> str:
 
 
 def plain_cell(cell: str) -> str:
-    """The text that `cell_text` was given.
-
-    Example:
-        >>> plain_cell("'=HYPERLINK(A1)"), plain_cell("'quoted'")
-        ('=HYPERLINK(A1)', "'quoted'")
-    """
+    """The text that `cell_text` was given."""
     if cell.startswith(_ESCAPE):
         return _CODE.sub(_meant, cell[1:])
     return cell[1:] if cell.startswith("'") and _FORMULA.match(cell) else cell

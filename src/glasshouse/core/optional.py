@@ -20,17 +20,7 @@ if TYPE_CHECKING:
 def lazy_exports(
     package: str, modules: Mapping[str, Sequence[str]]
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """``__getattr__`` and ``__dir__`` of a package (PEP 562) that imports a name when it is first used.
-
-    Args:
-        package: its ``__name__``.
-        modules: by module, the names that the package exports from it.
-
-    Example:
-        >>> find, names = lazy_exports("fractions", {"decimal": ["Decimal"]})
-        >>> find("Decimal")("0.5"), "Decimal" in names()
-        (Decimal('0.5'), True)
-    """
+    """``__getattr__`` and ``__dir__`` of a package (PEP 562) that imports a name when it is first used."""
     home = {name: module for module, names in modules.items() for name in names}
 
     def find(name: str) -> Any:
@@ -49,12 +39,7 @@ def lazy_exports(
 
 
 def is_made_by(thing: Any, module: str, name: str) -> bool:
-    """Whether a thing is of a class of a module, which is not imported for the question.
-
-    Example:
-        >>> is_made_by(0.5, "no_such_library", "Number"), is_made_by(0.5, "builtins", "float")
-        (False, True)
-    """
+    """Whether a thing is of a class of a module, which is not imported for the question."""
     loaded = sys.modules.get(module)
     return loaded is not None and isinstance(thing, getattr(loaded, name, ()))
 

@@ -44,12 +44,6 @@ def unwrapped(answer: Any) -> Any:
     An object or a mapping with ``logits`` gives these. A tuple gives its first array that has an entry per record,
     which holds the logits in torchvision and many other libraries; a loss in front of it is left out. Lists of numbers
     and anything else that numpy reads stay as they are.
-
-    Example:
-        >>> unwrapped({"logits": np.zeros((2, 3)), "hidden": None}).shape
-        (2, 3)
-        >>> unwrapped((np.zeros((2, 3)), "more")).shape
-        (2, 3)
     """
     if _is_array(answer):
         return answer
@@ -81,12 +75,6 @@ def check_order_of_outputs(answer: Any, classes: int, *, place: str = "model") -
     """Refuse several arrays of which not the first has a column per class but another: `unwrapped` takes the first.
 
     A module that returns its features and then its logits would be judged by its features.
-
-    Example:
-        >>> check_order_of_outputs((np.zeros((2, 3)), np.zeros((2, 16))), 3)
-        >>> check_order_of_outputs((np.zeros((2, 16)), np.zeros((2, 3))), 3)
-        Traceback (most recent call last):
-        glasshouse.InputError: model: it answers with arrays of shapes [2, 16] and [2, 3], and there are 3 ...
     """
     if not isinstance(answer, tuple | list) or any(getattr(answer, name, None) is not None for name in _NAMES):
         return
@@ -104,12 +92,7 @@ def check_order_of_outputs(answer: Any, classes: int, *, place: str = "model") -
 
 
 def looks_like_probabilities(rows: Tensor | NDArray[Any]) -> bool:
-    """Whether all rows [N, C], C >= 2, are not negative and sum to 1; logits do not.
-
-    Example:
-        >>> looks_like_probabilities(np.array([[0.2, 0.8], [1.0, 0.0]])), looks_like_probabilities(np.eye(2) - 1)
-        (True, False)
-    """
+    """Whether all rows [N, C], C >= 2, are not negative and sum to 1; logits do not."""
     if rows.ndim != 2 or rows.shape[1] < 2:
         return False
     tolerance = _HALF_TOLERANCE if str(rows.dtype).removeprefix("torch.") in ("float16", "bfloat16") else _TOLERANCE
@@ -124,15 +107,7 @@ def looks_like_probability_column(column: Tensor | NDArray[Any], labels: IntArra
     than one at 0, which puts every record into class 1. If both are right equally often, the smaller squared error
     decides: weak logits of a model that always answers class 1 lie between 0 and 1 too.
 
-    Args:
-        column: [N] or [N, 1].
-        labels: [N], 0 or 1.
-
-    Example:
-        >>> looks_like_probability_column(np.array([0.1, 0.9, 0.7]), np.array([0, 1, 1]))
-        True
-        >>> looks_like_probability_column(np.array([0.1, 2.0, 0.7]), np.array([0, 1, 1]))
-        False
+    The column is [N] or [N, 1]; labels [N] are 0 or 1.
     """
     values = _double(column).reshape(-1)
     if not len(values) or (values < 0).any() or (values > 1).any():
@@ -157,14 +132,7 @@ def array_of(answer: Any) -> NDArray[Any]:
 
 
 def check_probabilities(rows: NDArray[Any], place: str) -> None:
-    """Refuse rows [B, C] that are not distributions over the classes.
-
-    Example:
-        >>> check_probabilities(np.array([[0.5, 0.9]]), "model: predict_proba")
-        Traceback (most recent call last):
-        glasshouse.InputError: model: predict_proba gave a row that sums to 1.4; probabilities are not \
-negative and sum to 1. Check its wrapper, or calibrate it (sklearn.calibration.CalibratedClassifierCV).
-    """
+    """Refuse rows [B, C] that are not distributions over the classes."""
     values = np.asarray(rows, dtype=np.float64)
     sums = values.sum(axis=1)
     wrong = (np.abs(sums - 1) > _TOLERANCE) | (values < -1e-6).any(axis=1)
@@ -182,11 +150,6 @@ def check_not_counts(rows: NDArray[Any]) -> None:
     """Refuse answers [B, C] that are percentages or votes: as logits they would be far too sure, and wrong.
 
     Rows of logits do not all sum to the same number, unless it is near 0.
-
-    Example:
-        >>> check_not_counts(np.array([[20.0, 80.0]] * 8))
-        Traceback (most recent call last):
-        glasshouse.InputError: model: its answers about each record are not negative and sum to 100, as ...
     """
     sums = rows.sum(axis=1, dtype=np.float64)
     whole = float(np.median(sums)) if len(sums) else 0.0
@@ -202,13 +165,7 @@ def check_not_counts(rows: NDArray[Any]) -> None:
 
 
 def ends_in_sigmoid(model: Any) -> bool:
-    """Whether the last layer of a torch module is a sigmoid.
-
-    Example:
-        >>> from torch import nn
-        >>> ends_in_sigmoid(nn.Sequential(nn.Linear(2, 1), nn.Sigmoid())), ends_in_sigmoid(nn.Linear(2, 1))
-        (True, False)
-    """
+    """Whether the last layer of a torch module is a sigmoid."""
     if not is_module(model):
         return False
     layers = [module for module in model.modules() if not any(True for _ in module.children())]
@@ -216,13 +173,7 @@ def ends_in_sigmoid(model: Any) -> bool:
 
 
 def refusing(ask: Callable[[Any], Any], name: str) -> Callable[[Any], Any]:
-    """The same function, but what fails inside somebody else's model becomes a refusal in one line.
-
-    Example:
-        >>> refusing(np.log, "Model")("text")
-        Traceback (most recent call last):
-        glasshouse.InputError: model: Model could not answer about the population's records: ...
-    """
+    """The same function, but what fails inside somebody else's model becomes a refusal in one line."""
 
     def careful(x: Any) -> Any:
         try:
@@ -245,19 +196,8 @@ def column_order_note(chosen: IntArray, labels: IntArray, classes: NDArray[Any])
     """A sentence for the report if a model's columns seem to be in another order than the population's classes.
 
     Losses of the wrong columns would be silently wrong, so the model's choices are compared with the labels under the
-    best order of its columns.
-
-    Args:
-        chosen: [N] the column of the largest logit.
-        labels: [N] the true columns.
-        classes: [C] the population's.
-
-    Example:
-        >>> labels = np.arange(100) % 2
-        >>> column_order_note(labels, labels, np.array(["no", "yes"]))
-        ()
-        >>> column_order_note(1 - labels, labels, np.array(["no", "yes"]))[0][:42]
-        'The model answers right for 0 % of records'
+    best order of its columns. ``chosen`` [N] is the column of the largest logit, ``labels`` [N] the true one, and
+    ``classes`` [C] are those of the population.
     """
     right = float((chosen == labels).mean())
     if right >= 1 / len(classes) or len(labels) < _ENOUGH:
@@ -294,10 +234,6 @@ def losses_from_logits(logits: ArrayLike, labels: IntArray, *, temperature: floa
         logits: [N, C], C >= 2; one-logit binary models are widened to [0, z] before they come here.
         labels: [N], the columns of the true classes.
         temperature: logits are divided by it first.
-
-    Example:
-        >>> losses_from_logits([[100.0, 0.0], [0.0, 0.0]], np.array([0, 1]))
-        array([3.72007598e-44, 6.93147181e-01])
     """
     scaled = np.asarray(logits, dtype=np.float64) / temperature
     rows = np.arange(len(scaled))
@@ -309,13 +245,7 @@ def losses_from_logits(logits: ArrayLike, labels: IntArray, *, temperature: floa
 
 
 def tensor_losses(logits: Tensor, labels: Tensor) -> Tensor:
-    """The same on the tensors' own device, float64 [...], from logits [..., C] and labels [...].
-
-    Example:
-        >>> import torch
-        >>> tensor_losses(torch.tensor([[40.0, 0.0], [0.0, 0.0]]), torch.tensor([0, 0]))
-        tensor([4.2484e-18, 6.9315e-01], dtype=torch.float64)
-    """
+    """The same on the tensors' own device, float64 [...], from logits [..., C] and labels [...]."""
     import torch
 
     # the classes come first: sums over a last dimension of a few entries would leave most of a core idle

@@ -30,23 +30,16 @@ _BEAT = 5.0  # seconds between two looks at the clock, while a step counts nothi
 class _Rate(ProgressColumn):
     """Items per minute since the start."""
 
-    def __init__(self, unit: str) -> None:
-        super().__init__()
-        self.unit = unit
-
     def render(self, task: Task) -> Text:
-        minutes = (task.elapsed or 0.0) / 60
-        rate = task.completed / minutes if minutes > 0 else 0.0
-        return Text(f"{rate:.1f} {self.unit}/min")
+        rate = 60 * task.completed / task.elapsed if task.elapsed else 0.0
+        return Text(f"{rate:.1f} {task.fields['unit']}/min")
 
 
 @contextmanager
 def showing(progress: bool | None, *, label: str = "") -> Iterator[None]:
     """Let steps inside the block show their progress: True, False, or None for bars on a terminal and lines elsewhere.
 
-    Args:
-        progress: how.
-        label: what is done in the block, for a plain line if no step in it counts anything.
+    ``label`` is what is done in the block, for a plain line if no step in it counts anything.
     """
     before = _INNER.get()
     _INNER.set(progress)
@@ -65,18 +58,14 @@ def open_bar(*, total: int, label: str, unit: str) -> Iterator[Callable[[int], N
 
 
 def track(items: Iterable[Item], *, total: int, label: str, unit: str, show: bool | None = None) -> Iterator[Item]:
-    """Pass items through while the progress is shown.
+    """Pass items through while the progress of a step is shown; one counts as done when the next is requested.
 
     Args:
-        items: what to pass through; an item counts as done when the next one is requested.
+        items: what to pass through.
         total: how many there will be.
         label: name of the step.
         unit: plural name of an item.
         show: True for a bar, False for nothing; None for a bar on a terminal, and elsewhere a plain line now and then.
-
-    Example:
-        >>> list(track("abc", total=3, label="Letters", unit="letters", show=False))
-        ['a', 'b', 'c']
     """
     with _progress(show, total=total, label=label, unit=unit) as done:
         for item in items:
@@ -85,7 +74,6 @@ def track(items: Iterable[Item], *, total: int, label: str, unit: str, show: boo
 
 
 def _how(show: bool | None) -> Literal["bar", "lines", "nothing"]:
-    """How progress is shown now."""
     if show is None:
         return "bar" if sys.stderr.isatty() else "lines"
     return "bar" if show else "nothing"
@@ -97,12 +85,10 @@ def _progress(show: bool | None, *, total: int, label: str, unit: str) -> Iterat
     how = _how(show)
     if how == "nothing":
         yield lambda _: None
-    elif how == "bar":
-        with _shown(total=total, label=label, unit=unit) as done:
-            yield done
-    else:
-        with showing(False), _lines(label, total=total, unit=unit) as done:
-            yield done
+        return
+    step = _shown if how == "bar" else _lines
+    with showing(False), step(label, total=total, unit=unit) as done:  # no other opens inside it
+        yield done
 
 
 class _Silence:
@@ -127,7 +113,6 @@ class _Step:
         self.began = self.seen = _SILENCE.clock()
 
     def count(self, items: int) -> None:
-        """Some more items are done."""
         self.done += items
         self.look()
 
@@ -142,14 +127,12 @@ class _Step:
                 self.say(self.state(now - self.began))
 
     def say(self, text: str) -> None:
-        """One line on standard error."""
         sys.stderr.write(text + "\n")
         sys.stderr.flush()
         self.spoke = True
         _SILENCE.seconds, _SILENCE.allowed = 0.0, _NEXT
 
     def state(self, seconds: float) -> str:
-        """How far it is."""
         if not self.total:
             return f"{self.label}: {_spell(seconds)} so far"
         counted = f"{self.label}: {self.done} of {self.total} {self.unit} after {_spell(seconds)}"
@@ -189,25 +172,18 @@ def _lines(label: str, *, total: int = 0, unit: str = "") -> Iterator[Callable[[
 
 
 def _spell(seconds: float) -> str:
-    """A time for people."""
     return f"{seconds:.0f} s" if seconds < 90 else f"{seconds / 60:.0f} min"
 
 
 @contextmanager
-def _shown(*, total: int, label: str, unit: str) -> Iterator[Callable[[int], None]]:
-    """An open bar, and a line when it closes; no other bar opens inside it."""
+def _shown(label: str, *, total: int, unit: str) -> Iterator[Callable[[int], None]]:
+    """An open bar, and a line when it closes."""
     console = Console(stderr=True)
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(bar_width=32),
-        MofNCompleteColumn(),
-        _Rate(unit),
-        TimeRemainingColumn(),
-        TextColumn("left"),
-    )
+    done = (TextColumn("{task.description}"), BarColumn(bar_width=32), MofNCompleteColumn())
+    left = (_Rate(), TimeRemainingColumn(), TextColumn("left"))
     started = time.monotonic()
-    with showing(False), Progress(*columns, console=console, transient=True) as bars:
-        task = bars.add_task(label, total=total)
+    with Progress(*done, *left, console=console, transient=True) as bars:
+        task = bars.add_task(label, total=total, unit=unit)
         yield lambda count: bars.advance(task, count)
     console.print(f"[dim]{label}: {total} {unit} in {time.monotonic() - started:.1f} s[/dim]")
 
@@ -218,21 +194,13 @@ _BEGUN: dict[str, None] = {}  # in the order in which the steps began
 def note_work(step: str, *, instead_of: str = "") -> None:
     """Remember that a long step of this process has begun, to report it if a fault is found later.
 
-    Args:
-        step: a sentence for the user, such as "An attack had been run."
-        instead_of: an earlier sentence that is no longer true.
+    ``step`` is a sentence for the user, such as "An attack had been run.", ``instead_of`` an earlier one that is no
+    longer true.
     """
     _BEGUN.pop(instead_of, None)
     _BEGUN[step] = None
 
 
 def work_so_far() -> tuple[str, ...]:
-    """The long steps that this process has begun; empty if nothing was run.
-
-    Example:
-        >>> note_work("An example was run.")
-        >>> work_so_far()[-1]
-        'An example was run.'
-        >>> _ = _BEGUN.popitem()
-    """
+    """The long steps that this process has begun; empty if nothing was run."""
     return tuple(_BEGUN)

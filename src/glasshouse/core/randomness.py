@@ -9,33 +9,18 @@ from numpy.typing import NDArray
 
 
 def seed_for(seed: int, *purpose: str | int) -> int:
-    """A 63-bit seed for a named purpose, the same on every machine and in every order of calls.
-
-    Example:
-        >>> seed_for(0, "shadow", 3) == seed_for(0, "shadow", 3) != seed_for(0, "shadow", 4)
-        True
-    """
+    """A 63-bit seed for a named purpose, the same on every machine and in every order of calls."""
     name = repr((int(seed), *purpose)).encode()
     return int.from_bytes(hashlib.sha256(name).digest()[:8], "big") >> 1
 
 
 def generator(seed: int, *purpose: str | int) -> np.random.Generator:
-    """A numpy generator for a named purpose.
-
-    Example:
-        >>> generator(0, "split").integers(10) == generator(0, "split").integers(10)
-        np.True_
-    """
+    """A numpy generator for a named purpose."""
     return np.random.default_rng(seed_for(seed, *purpose))
 
 
 def some_of(count: int, most: int, seed: int, *purpose: str | int) -> NDArray[np.intp]:
-    """Positions in ``range(count)``, in order: all of them, or so many drawn at random for a named purpose.
-
-    Example:
-        >>> some_of(3, 10, 0, "rows"), len(set(some_of(100, 10, 0, "rows").tolist()))
-        (array([0, 1, 2]), 10)
-    """
+    """Positions in ``range(count)``, in order: all of them, or so many drawn at random for a named purpose."""
     if count <= most:
         return np.arange(count)
     # sorted: rows that lie together in memory are read faster

@@ -18,12 +18,7 @@ _LONGEST = 100  # characters of one
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """A hint at the nearest known name, with a space before it; empty if none is near.
-
-    Example:
-        >>> did_you_mean("rmai", ["base", "rmia"])
-        ' Did you mean "rmia"?'
-    """
+    """A hint at the nearest known name, with a space before it; empty if none is near."""
     # comparing takes the product of both lengths, and what is that long is not a misspelt name
     few = [one for one in itertools.islice(known, _MOST) if len(one) <= _LONGEST]
     near = difflib.get_close_matches(name, few, n=1) if len(name) <= _LONGEST else []
@@ -31,10 +26,7 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
 
 
 class Registry(Generic[Thing]):
-    """Classes or functions of one kind, by name.
-
-    Args:
-        kind: what they are, for errors: ``"an attack"``.
+    """Classes or functions of one kind, by name; ``kind`` is what they are, for errors: ``"an attack"``.
 
     Example:
         >>> colours: Registry[str] = Registry("a colour")

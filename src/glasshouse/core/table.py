@@ -62,13 +62,9 @@ class Table(Mapping[str, NDArray[Any]]):
         return Table({name: column[:rows] for name, column in self._columns.items()})
 
     def to_csv(self) -> str:
-        r"""The table as CSV text; floats keep every digit.
+        """The table as CSV text; floats keep every digit.
 
         A text that a spreadsheet would take for a formula gets a leading ``'`` (`glasshouse.core.escape.cell_text`).
-
-        Example:
-            >>> Table({"id": ["anna", "=1+1"]}).to_csv()
-            "id\nanna\n'=1+1\n"
         """
         file = _Lines()
         writer = csv.writer(file, lineterminator="\r\n")  # so that it quotes a cell that holds either of the two
@@ -92,9 +88,7 @@ class Table(Mapping[str, NDArray[Any]]):
         return pandas.DataFrame(dict(self._columns))
 
     def __str__(self) -> str:
-        cells = [
-            [visible(name), *(_cell(value) for value in column.tolist())] for name, column in self._columns.items()
-        ]
+        cells = [[visible(name), *map(_cell, column.tolist())] for name, column in self._columns.items()]
         widths = [max(map(len, column)) for column in cells]
         lines = zip(*cells, strict=True)
         return "\n".join("  ".join(c.ljust(w) for c, w in zip(line, widths, strict=True)).rstrip() for line in lines)
@@ -113,13 +107,8 @@ class _Lines(io.StringIO):
 
 def _cells(column: NDArray[Any]) -> list[Any]:
     """The cells of a column for CSV; text is safe for spreadsheets."""
-    cells: list[Any] = column.tolist()
-    return (
-        [cell_text(cell) if isinstance(cell, str) else cell for cell in cells] if column.dtype.kind in "UO" else cells
-    )
+    return [cell_text(cell) if isinstance(cell, str) else cell for cell in column.tolist()]
 
 
 def _cell(value: Any) -> str:
-    if isinstance(value, float):
-        return f"{value:.3f}"
-    return visible(value)
+    return visible(f"{value:.3f}" if isinstance(value, float) else value)

@@ -5,6 +5,7 @@ numpy works outside Python's lock, so nothing is copied.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import threading
 from collections.abc import Callable, Iterable, Iterator
@@ -20,12 +21,7 @@ _FEWEST = 256  # records of a block; with fewer, calls take longer than the work
 
 
 def side_by_side(function: Callable[[Any], Found], items: Iterable[Any], *, records: int) -> list[Found]:
-    """``function`` of each item, in the order of the items; on all cores if an item is about many records.
-
-    Example:
-        >>> side_by_side(abs, [-1, 2], records=10)
-        [1, 2]
-    """
+    """``function`` of each item, in the order of the items; on all cores if an item is about many records."""
     if records < _MANY:
         return [function(item) for item in items]
     return in_threads(function, items)
@@ -39,10 +35,6 @@ def in_threads(function: Callable[[Any], Found], items: Iterable[Any], *, jobs: 
 
     The calling thread is one of them, so that the work is done even where no other can be started for lack of memory.
     Work within the work stays in its thread. Items are taken one by one, when a thread is free for the next.
-
-    Example:
-        >>> in_threads(abs, iter([-1, 2, -3]), jobs=2)
-        [1, 2, 3]
     """
     threads = joblib.cpu_count() if jobs == -1 else jobs
     if threads == 1 or getattr(_WORKING, "now", False):
@@ -63,14 +55,12 @@ def in_threads(function: Callable[[Any], Found], items: Iterable[Any], *, jobs: 
         finally:
             _WORKING.now = False
 
-    helpers = [threading.Thread(target=work, daemon=True) for _ in range(threads - 1)]
     started = []
-    for helper in helpers:
-        try:
+    with contextlib.suppress(RuntimeError):  # no memory for the stack of one more
+        for _ in range(threads - 1):
+            helper = threading.Thread(target=work, daemon=True)
             helper.start()
-        except RuntimeError:  # no memory for its stack
-            break
-        started.append(helper)
+            started.append(helper)
     work()
     if faults and not isinstance(faults[0], Exception):
         raise faults[0]  # the user stops it: nobody waits for what the others are doing
@@ -84,21 +74,8 @@ def in_threads(function: Callable[[Any], Found], items: Iterable[Any], *, jobs: 
 def over_records(function: Callable[[slice], object], records: int, *, models: int) -> None:
     """Call ``function`` with blocks of records, which together are all of them; on all cores if there are many.
 
-    A function writes its part of a result that was made before. Blocks do not depend on the number of cores.
-
-    Args:
-        function: handles a block of records of arrays [K, N].
-        records: N.
-        models: K.
-
-    Example:
-        >>> import numpy as np
-        >>> values, total = np.ones((3, 700)), np.empty(700)
-        >>> def add(some: slice) -> None:
-        ...     total[some] = values[:, some].sum(axis=0)
-        >>> over_records(add, 700, models=3)
-        >>> total.sum()
-        np.float64(2100.0)
+    A function writes its part of a result that was made before, from a block of records of arrays [K, N]. Blocks do not
+    depend on the number of cores.
     """
 
     def handle(part: slice) -> None:
@@ -110,12 +87,7 @@ def over_records(function: Callable[[slice], object], records: int, *, models: i
 
 
 def cached_blocks(records: int, *, models: int, start: int = 0) -> Iterator[slice]:
-    """Blocks of records whose values for so many models fit into the cache.
-
-    Example:
-        >>> [(some.start, some.stop) for some in cached_blocks(1000, models=64)]
-        [(0, 512), (512, 1000)]
-    """
+    """Blocks of records whose values for so many models fit into the cache."""
     size = max(_FEWEST, _VALUES // max(models, 1))
     for first in range(start, records, size):
         yield slice(first, min(first + size, records))

@@ -116,12 +116,7 @@ def _equal(first: Any, second: Any) -> bool:
 
 
 def opened(x: Any, y: Any, *, ids: Any = None, classes: Any = None, leave_out: Sequence[str] = ()) -> tuple[Any, ...]:
-    """Features, labels, ids and classes from any kind of data; a name stands for the column that has it.
-
-    Example:
-        >>> opened({"age": [30, 40], "income": ["low", "high"]}, "income")
-        ({'age': array([30, 40])}, ['low', 'high'], None, None)
-    """
+    """Features, labels, ids and classes from any kind of data; a name stands for the column that has it."""
     _refuse_what_is_not_records(x)
     if (records := recognised(x)) is not None:
         return records, records.labels() if y is None else y, ids, classes

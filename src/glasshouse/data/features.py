@@ -44,12 +44,7 @@ def select(x: Any, rows: NDArray[Any]) -> Any:
 
 
 def joined(first: Any, second: Any) -> Any:
-    """The records of both, [N + M, ...], in the form of the first.
-
-    Example:
-        >>> joined(np.zeros((1, 2)), np.ones((2, 2))).shape
-        (3, 2)
-    """
+    """The records of both, [N + M, ...], in the form of the first."""
     if isinstance(first, Records) or isinstance(second, Records):
         if type(first) is not type(second):
             raise _unlike(first, second)
@@ -92,13 +87,6 @@ def check_order(given: Any, x: Any, *, place: str) -> None:
     """Refuse a column of pandas whose index has the rows of the data frame in another order, or only some of them.
 
     An index that shares no row with the frame's, such as one that was numbered anew, says nothing about the order.
-
-    Example:
-        >>> import pandas
-        >>> frame = pandas.DataFrame({"age": [30, 40]})
-        >>> check_order(frame["age"][::-1], frame, place="members")
-        Traceback (most recent call last):
-        glasshouse.InputError: members: their index has the rows of the data frame in another order. Use ...
     """
     if type(given).__name__ != "Series" or not hasattr(x, "iloc") or not hasattr(given, "iloc"):
         return
@@ -181,12 +169,9 @@ def _same_columns(first: Any, second: Any) -> Any:
         raise _unlike(first, second)
     # in the order of the columns, without a look at all of them for each
     names, others = (dict.fromkeys(one if isinstance(one, Mapping) else one.columns) for one in (first, second))
-    for name in names:
-        if name not in others:
-            raise InputError(f"from_parts: holdout has no column {name!r}, which train has.")
-    for name in others:
-        if name not in names:
-            raise InputError(f"from_parts: train has no column {name!r}, which holdout has.")
+    for known, place, own, other in ((others, "holdout", names, "train"), (names, "train", others, "holdout")):
+        if lost := [name for name in own if name not in known]:
+            raise InputError(f"from_parts: {place} has no column {lost[0]!r}, which {other} has.")
     return second if isinstance(second, Mapping) else second[list(names)]
 
 
@@ -210,15 +195,7 @@ def _unlike(first: Any, second: Any) -> InputError:
 
 
 def stacked(values: Any, *, place: str) -> Any:
-    """An array or a tensor with one row per record, [N, ...]; texts become objects, of which each has its own length.
-
-    Example:
-        >>> stacked([[1, 2], [3, 4]], place="population").shape, stacked(["a", "bcd"], place="population")
-        ((2, 2), array(['a', 'bcd'], dtype=object))
-        >>> stacked([[1, 2], [3]], place="population: input_ids")
-        Traceback (most recent call last):
-        glasshouse.InputError: population: input_ids: record 1 has length 1, but record 0 has 2; pad them to ...
-    """
+    """An array or a tensor with one row per record, [N, ...]; texts become objects, each of its own length."""
     if isinstance(values, list | tuple):
         values = _of_list(values, place)
     elif type(values).__name__ == "Series":  # one column of a data frame

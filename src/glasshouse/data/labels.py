@@ -19,16 +19,7 @@ _RECORDS_EACH = 3  # on average, of a class that a model can learn
 
 
 def as_targets(given: NDArray[Any], classes: ArrayLike | None = None) -> FloatArray:
-    """Targets of a regression as float64, [N]: finite numbers that are not all equal.
-
-    Example:
-        >>> as_targets(np.array([1, 3]))
-        array([1., 3.])
-        >>> as_targets(np.array(["a", "b"]))
-        Traceback (most recent call last):
-        glasshouse.InputError: population: a regression predicts real numbers, but the targets are of type <U1; \
-leave out regression=True for classes.
-    """
+    """Targets of a regression as float64, [N]: finite numbers that are not all equal."""
     if classes is not None:
         raise InputError("population: a regression has no classes; leave out classes, or regression=True.")
     if given.dtype.kind not in "iuf":
@@ -73,13 +64,7 @@ regression=False.
 
 
 def comes_from(value: Any, library: str) -> bool:
-    """Whether an object's class, or one that it inherits from, belongs to a library.
-
-    Example:
-        >>> import numpy as np
-        >>> comes_from(np.zeros(2), "numpy"), comes_from([0, 0], "numpy")
-        (True, False)
-    """
+    """Whether an object's class, or one that it inherits from, belongs to a library."""
     return any(base.__module__.partition(".")[0] == library for base in type(value).__mro__)
 
 
@@ -95,12 +80,7 @@ def is_frame(value: Any) -> bool:
 
 
 def is_missing(value: Any) -> bool:
-    """Whether one cell of a table is empty: None, NaN, and what pandas writes for them.
-
-    Example:
-        >>> is_missing(None), is_missing(float("nan")), is_missing(0)
-        (True, True, False)
-    """
+    """Whether one cell of a table is empty: None, NaN, and what pandas writes for them."""
     if value is None or type(value).__name__ in ("NAType", "NaTType"):
         return True
     return isinstance(value, float) and value != value  # numpy's float64 is a float too
@@ -111,15 +91,7 @@ _LONGEST = 256  # characters of an id or a label: numpy keeps every text as long
 
 
 def as_labels(given: Any) -> NDArray[Any]:
-    """Labels as an array of one type, [N]: a list, an array, a tensor, or a column of pandas or polars.
-
-    Example:
-        >>> as_labels(["yes", "no"])
-        array(['yes', 'no'], dtype='<U3')
-        >>> as_labels(["yes", None])
-        Traceback (most recent call last):
-        glasshouse.InputError: population: the label of record 1 is missing (None). Leave such records out, or...
-    """
+    """Labels as an array of one type, [N]: a list, an array, a tensor, or a column of pandas or polars."""
     values = listed(given)
     if values.ndim != 1:
         return values
@@ -152,14 +124,7 @@ def listed(given: Any) -> NDArray[Any]:
 
 
 def one_column(given: NDArray[Any]) -> str:
-    """What to write for labels of two dimensions: of one-hot rows the column of the one, of several targets one.
-
-    Example:
-        >>> one_column(np.eye(2)), one_column(np.zeros((2, 1)))
-        ('y.argmax(axis=1)', 'y.ravel()')
-        >>> one_column(np.ones((2, 3)))
-        'y[:, 0], and audit several targets one by one'
-    """
+    """What to write for labels of two dimensions: of one-hot rows the column of the one, of several targets one."""
     if given.ndim < 2 or given.size == len(given):
         return "y.ravel()"
     if given.dtype.kind in "biuf" and np.isin(given, (0, 1)).all() and (given.sum(axis=1) == 1).all():
@@ -168,13 +133,7 @@ def one_column(given: NDArray[Any]) -> str:
 
 
 def short_texts(values: Sequence[str], *, place: str, what: str) -> NDArray[np.str_]:
-    """Texts as an array, [N]; one that is far too long for a name is refused, since all would take as much memory.
-
-    Example:
-        >>> short_texts(["ann", "x" * 1000], place="population", what="id")
-        Traceback (most recent call last):
-        glasshouse.InputError: population: the id of record 1 has 1000 characters, ...
-    """
+    """Texts as an array, [N]; one that is far too long for a name is refused, since all would take as much memory."""
     lengths = [len(value) for value in values]
     if lengths and max(lengths) > _LONGEST:
         first = int(np.argmax(np.asarray(lengths) > _LONGEST))
@@ -255,12 +214,7 @@ def first_of(mask: BoolArray) -> int:
 
 
 def joined_ids(train: TextArray, holdout: TextArray) -> TextArray:
-    """Ids of two parts in one array; if both are only numbered, with the name of their part in front.
-
-    Example:
-        >>> joined_ids(np.array(["0", "1"]), np.array(["0"])).tolist()
-        ['train-0', 'train-1', 'holdout-0']
-    """
+    """Ids of two parts in one array; if both are only numbered, with the name of their part in front."""
     if all(np.array_equal(part, np.arange(len(part)).astype(str)) for part in (train, holdout)):
         return np.concatenate([np.char.add("train-", train), np.char.add("holdout-", holdout)])
     both = np.intersect1d(train, holdout)

@@ -26,26 +26,17 @@ from glasshouse.io.limits import check_memory
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Dataset:
-    """A population with its name and a description.
+    """A population with its name and a description."""
 
-    Args:
-        name: by which it is loaded.
-        about: a sentence for readers of figures; it says what in the data is made up.
-        population: the records.
-        wrong_labels: [N] which labels were made wrong on purpose; None if there are none.
-        groups: columns [N] that divide the records, by name.
-        notes: what a reader of the report should know about how the features were made.
-        remade: columns whose values are not features as they stand, but were encoded; a model of the user's own cannot
-            know how.
-    """
-
-    name: str
-    about: str
+    name: str  # by which it is loaded
+    about: str  # a sentence for readers of figures; it says what in the data is made up
     population: Population
-    wrong_labels: BoolArray | None = None
-    groups: Mapping[str, NDArray[Any]] = field(default_factory=dict)
-    notes: tuple[str, ...] = ()
-    remade: tuple[str, ...] = ()
+    wrong_labels: BoolArray | None = None  # [N] which labels were made wrong on purpose; None if there are none
+    groups: Mapping[str, NDArray[Any]] = field(default_factory=dict)  # columns [N] that divide the records, by name
+    members: BoolArray | None = None  # [N] which records trained the target; None if the data does not say
+    notes: tuple[str, ...] = ()  # what a reader of the report should know about how the features were made
+    warnings: tuple[str, ...] = ()  # columns that are probably not meant as features, labels that only one file has
+    remade: tuple[str, ...] = ()  # columns that were encoded: a model of the user's own cannot know how
 
 
 def data_root() -> Path:
@@ -91,11 +82,8 @@ _TIMES = 12  # how much larger the cells are than the file
 def adult(*, records: int | None = None, seed: int = 0) -> Dataset:
     """Census income (UCI Adult): ``adult/adult.data`` and ``adult/adult.test`` under `data_root`.
 
-    Numbers are standardised and categories are one-hot, so that one population works for every kind of model.
-
-    Args:
-        records: how many to draw; all 48 842 by default.
-        seed: of the draw.
+    Numbers are standardised and categories are one-hot, so that one population works for every kind of model. So many
+    ``records`` are drawn; all 48 842 by default.
     """
     folder = data_root() / "adult"
     rows: list[list[str]] = []
@@ -136,43 +124,35 @@ _SIDE = 32
 _PIXELS = 3 * _SIDE * _SIDE
 _ACROSS = 100  # images in a row, and in a column, of a sheet
 _SHEETS = 5
+_LABELS = "labels.npz"  # beside the sheets
 _COLOURS = (3, _SIDE, _SIDE)
 Bytes = NDArray[np.uint8]
 
 
 @dataclass(frozen=True, kw_only=True)
 class _Kind:
-    """One of the two data sets: its name, its official files, and the mean and deviation of its colours."""
+    """One of the two data sets: its official files, and the mean and deviation of its colours."""
 
-    name: str
-    title: str
-    archive: str
-    md5: str  # of the archive, as cs.toronto.edu/~kriz/cifar.html prints it
     classes: int
-    binary: tuple[str, ...]
+    md5: str  # of the archive, as cs.toronto.edu/~kriz/cifar.html prints it
+    files: tuple[str, ...]  # of the binary version
     label_bytes: int
     mean: tuple[float, float, float]
     deviation: tuple[float, float, float]
 
 
 _CIFAR_10 = _Kind(
-    name="cifar10",
-    title="CIFAR-10",
-    archive="cifar-10-binary.tar.gz",
-    md5="c32a1d4ab5d03f1284b67883e8d87530",
     classes=10,
-    binary=tuple(f"data_batch_{part}.bin" for part in range(1, 6)),
+    md5="c32a1d4ab5d03f1284b67883e8d87530",
+    files=tuple(f"data_batch_{part}.bin" for part in range(1, 6)),
     label_bytes=1,
     mean=(0.4914, 0.4822, 0.4465),
     deviation=(0.2470, 0.2435, 0.2616),
 )
 _CIFAR_100 = _Kind(
-    name="cifar100",
-    title="CIFAR-100",
-    archive="cifar-100-binary.tar.gz",
-    md5="03b5dce01913d631647c71ecec9e9cb8",
     classes=100,
-    binary=("train.bin",),
+    md5="03b5dce01913d631647c71ecec9e9cb8",
+    files=("train.bin",),
     label_bytes=2,  # the coarse class, which is not used, then the fine one
     mean=(0.5071, 0.4865, 0.4409),
     deviation=(0.2673, 0.2564, 0.2762),
@@ -195,13 +175,7 @@ def cifar10(*, records: int | None = None, first: int = _IMAGES, seed: int = 0) 
 
 
 def cifar100(*, records: int | None = None, first: int = _IMAGES, seed: int = 0) -> Dataset:
-    """CIFAR-100's training images with their fine classes, as `cifar10`; its official binary file is ``train.bin``.
-
-    Args:
-        records: how many to draw; all by default.
-        first: draw only from this many first images.
-        seed: of the draw.
-    """
+    """CIFAR-100's training images with their fine classes, as `cifar10`; its official binary file is ``train.bin``."""
     return _cifar(_CIFAR_100, records=records, first=first, seed=seed)
 
 
@@ -210,23 +184,26 @@ def _cifar(kind: _Kind, *, records: int | None, first: int, seed: int) -> Datase
         raise InputError(f"first: {first} is not between 2 and {_IMAGES}, the number of training images.")
     if records is not None and not 2 <= records <= first:
         raise InputError(f"records: {records} is not between 2 and {first}, the number of images to draw from.")
-    chosen = np.sort(generator(seed, kind.name).permutation(first)[:records])
-    x, y = _read(kind, chosen)
-    ids = np.char.add(f"{kind.name}-", np.char.zfill(chosen.astype(str), 5))
-    about = f"{kind.title}'s training images, {len(chosen)} of {_IMAGES} (32 x 32 pixels, {kind.classes} classes)."
-    return Dataset(name=kind.name, about=about, population=Population(x, y, ids=ids, classes=np.arange(kind.classes)))
+    name = f"cifar{kind.classes}"
+    chosen = np.sort(generator(seed, name).permutation(first)[:records])
+    x, y = _read(kind, chosen, data_root() / name)
+    ids = np.char.add(f"{name}-", np.char.zfill(chosen.astype(str), 5))
+    images = f"CIFAR-{kind.classes}'s training images, {len(chosen)} of {_IMAGES}"
+    about = f"{images} (32 x 32 pixels, {kind.classes} classes)."
+    return Dataset(name=name, about=about, population=Population(x, y, ids=ids, classes=np.arange(kind.classes)))
 
 
-def _read(kind: _Kind, chosen: IntArray) -> tuple[NDArray[np.float32], IntArray]:
+def _read(kind: _Kind, chosen: IntArray, folder: Path) -> tuple[NDArray[np.float32], IntArray]:
     """Chosen images as float32 [N, 3, 32, 32] and labels [N]; only one file is in memory at a time."""
-    folder = data_root() / kind.name
+    title = f"CIFAR-{kind.classes}"
     # the official version, where it was placed or one folder down, as the archive unpacks; else sheets
-    binary = sorted([*folder.glob(kind.binary[0]), *folder.glob(f"*/{kind.binary[0]}")])
-    paths = [binary[0].with_name(name) for name in kind.binary] if binary else _sheets(folder)
-    if not paths:
+    binary = sorted([*folder.glob(kind.files[0]), *folder.glob(f"*/{kind.files[0]}")])
+    sheets = [folder / f"train_{part}.webp" for part in range(1, _SHEETS + 1)]
+    paths = [binary[0].with_name(name) for name in kind.files] if binary else sheets
+    if not binary and not any(path.is_file() for path in sheets):
         raise InputError(
-            f"{folder}: there is neither {kind.binary[0]} nor train_1.webp. Place the files of {kind.title}'s binary "
-            f"version there ({kind.archive} from cs.toronto.edu/~kriz/cifar.html, md5 {kind.md5}), "
+            f"{folder}: there is neither {kind.files[0]} nor {sheets[0].name}. Place the files of {title}'s binary "
+            f"version there ({title.lower()}-binary.tar.gz from cs.toronto.edu/~kriz/cifar.html, md5 {kind.md5}), "
             f"or set GLASSHOUSE_DATA."
         )
     x = np.empty((len(chosen), *_COLOURS), dtype=np.float32)
@@ -238,10 +215,10 @@ def _read(kind: _Kind, chosen: IntArray) -> tuple[NDArray[np.float32], IntArray]
             raise InputError(f"{path}: there is no such file. Place it beside {paths[0].name}, or use fewer.")
         pixels, labels = _binary(path, each, kind.label_bytes) if binary else _sheet(path, part, each)
         if labels.max() >= kind.classes:
-            place = path if binary else f"{_labels_of(path)}: train"
+            place = path if binary else f"{path.with_name(_LABELS)}: train"
             raise InputError(
                 f"{place}: label {labels.max()} of image {part * each + int(labels.argmax())} is not one of "
-                f"{kind.title}'s classes, 0 to {kind.classes - 1}. Place the file again."
+                f"{title}'s classes, 0 to {kind.classes - 1}. Place the file again."
             )
         x[here], y[here] = pixels[chosen[here] % each], labels[chosen[here] % each]
     # fixed numbers, not computed from the draw: an image is the same input in every draw
@@ -263,21 +240,11 @@ def _binary(path: Path, count: int, label_bytes: int) -> tuple[Bytes, Bytes]:
     return rows[:, label_bytes:].reshape(count, *_COLOURS), np.array(rows[:, label_bytes - 1])
 
 
-def _sheets(folder: Path) -> list[Path]:
-    """WebP sheets of 100 x 100 images; none if there are none."""
-    paths = [folder / f"train_{part}.webp" for part in range(1, _SHEETS + 1)]
-    return paths if any(path.is_file() for path in paths) else []
-
-
-def _labels_of(sheet: Path) -> Path:
-    return sheet.with_name("labels.npz")
-
-
 def _sheet(path: Path, part: int, count: int) -> tuple[Bytes, Bytes]:
     """Images [count, 3, 32, 32] and labels [count] of a sheet."""
     # rows of images, rows of pixels, columns of images, columns of pixels, colours
     tiles = _pixels(path, _ACROSS * _SIDE).reshape(_ACROSS, _SIDE, _ACROSS, _SIDE, 3).transpose(0, 2, 4, 1, 3)
-    place = _labels_of(path)
+    place = path.with_name(_LABELS)
     labels = read_npz(place, only=["train"]).get("train")
     if labels is None:
         raise InputError(f"{place}: train: is missing. It holds the images' classes: place it again.")
@@ -313,10 +280,5 @@ for _named in (digits, adult, cifar10, cifar100):
 
 
 def load_dataset(name: str, **options: object) -> Dataset:
-    """A data set by name.
-
-    Example:
-        >>> load_dataset("digits", mislabelled=0.0).name
-        'digits'
-    """
+    """A data set by name."""
     return _DATASETS.find(name)(**options)

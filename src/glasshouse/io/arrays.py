@@ -36,8 +36,7 @@ _OF_TEXT = 64  # bytes that Python needs for a text besides its letters
 _DIRECTORY = 2**20  # bytes of the list of members: some thousands of them
 _COUNT_FIELD, _SIZE_FIELD = 4, 5  # of what `zipfile` finds at the end of an archive
 _LARGE = 2**20  # bytes from which on an array is mapped; smaller ones are read
-_LOCAL, _SIGNATURE = 30, b"PK\x03\x04"  # the header before a member of a zip archive, without its name
-_CHUNK = 2**20
+_LOCAL, _LENGTHS = 30, 26  # the header before a member of a zip archive, and where it has the lengths of what follows
 
 
 def read_npz(
@@ -55,15 +54,6 @@ def read_npz(
         only: names to read; others are left alone. All by default.
         mapped: names of arrays of numbers that stay in the file if they are large and not compressed (`numpy.savez`):
             the system then reads what is looked at, and no copy is made. The file must not change meanwhile.
-
-    Example:
-        >>> import tempfile
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     np.savez(Path(folder) / "a.npz", x=[1.0, 2.0], when=np.array(["2021-01-01"], dtype="M8[D]"))
-        ...     print(read_npz(Path(folder) / "a.npz", only=["x"])["x"])
-        ...     read_npz(Path(folder) / "a.npz")
-        Traceback (most recent call last):
-        glasshouse.InputError: ...a.npz: when: holds dates; save numbers.
     """
     place = str(path)
     check_memory(file_size(path), place=place, what="its members take")
@@ -78,15 +68,7 @@ def read_npz(
 
 
 def check_array(path: Path) -> tuple[int, ...]:
-    """The shape of a ``.npy`` file of numbers, by its header: it fits the file's size, and the limit on memory.
-
-    Example:
-        >>> import tempfile
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     np.save(Path(folder) / "x.npy", np.zeros((2, 3)))
-        ...     check_array(Path(folder) / "x.npy")
-        (2, 3)
-    """
+    """The shape of a ``.npy`` file of numbers, by its header: it fits the file's size, and the limit on memory."""
     size = file_size(path)
     with guarded(path, what="a .npy file that numpy.save wrote"), path.open("rb") as file:
         shape, _, kind = _header(file)
@@ -102,19 +84,8 @@ def check_array(path: Path) -> tuple[int, ...]:
 def check_sparse(path: Path, *, name: str = "", dense: bool = False) -> tuple[int, int]:
     """The shape of a sparse matrix that does not lead outside of itself: scipy's code follows it without looking.
 
-    Args:
-        path: of a ``.npz`` file with ``indptr``, ``indices``, ``data`` and ``shape`` of a matrix by rows.
-        name: what stands before these names, such as ``"adj_"``.
-        dense: whether all its entries will be written out.
-
-    Example:
-        >>> import tempfile
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     path = Path(folder) / "a.npz"
-        ...     np.savez(path, indptr=[0, 1], indices=[7], data=[1.0], shape=[1, 3])
-        ...     check_sparse(path)
-        Traceback (most recent call last):
-        glasshouse.InputError: ...a.npz: indices: lead outside of the matrix, which has 3 columns.
+    The ``.npz`` file has ``indptr``, ``indices``, ``data`` and ``shape`` of a matrix by rows, with ``name``, such as
+    ``"adj_"``, before each; ``dense`` if all its entries will be written out.
     """
     parts = {part: f"{name}{part}" for part in ("indptr", "indices", "data", "shape")}
     found = read_npz(path, only=parts.values())
@@ -182,8 +153,7 @@ def _arrays(
     for member in archive.infolist():
         archive.open(member).close()  # compares its name with the one in the directory, also if it is not wanted
     wanted = {name: member for name, member in named.items() if only is None or name in only}
-    faults = []
-    needed = 0
+    faults, needed = [], 0
     for name, member in wanted.items():
         with guarded(f"{place}: {name}", what="an array"), archive.open(member) as file:
             if not member.filename.endswith(".npy"):
@@ -194,9 +164,9 @@ def _arrays(
                 faults.append(f"{place}: {name}: {fault}.")
                 continue
             _check_size(member.file_size, file.tell(), shape, kind, place=f"{place}: {name}")
-            # an empty array has no size, but what is as long as its other sides may be made later
-            room = math.prod(max(1, side) for side in shape)
-            needed += room * (kind.itemsize + (_OF_TEXT if kind.kind == "U" else 0))
+        # an empty array has no size, but what is as long as its other sides may be made later
+        room = math.prod(max(1, side) for side in shape)
+        needed += room * (kind.itemsize + (_OF_TEXT if kind.kind == "U" else 0))
     raise_faults(faults)
     check_memory(needed, place=place, what="its arrays take")
     return {
@@ -206,12 +176,11 @@ def _arrays(
 
 
 def _header(file: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
-    version = npy.read_magic(file)
     readers = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}
+    version = npy.read_magic(file)
     if version not in readers:
         raise ValueError(f"version {version} of the array format")
-    shape, by_columns, kind = readers[version](file)
-    return shape, by_columns, kind
+    return readers[version](file)
 
 
 def _fault(shape: tuple[int, ...], kind: np.dtype[Any]) -> str:
@@ -234,26 +203,25 @@ def _read(archive: zipfile.ZipFile, member: zipfile.ZipInfo, place: str, mapped:
         with guarded(place, what="an array"), archive.open(member) as file:
             (shape, by_columns, kind), start = _header(file), file.tell()
             if not by_columns and kind.kind in "iuf" and kind.isnative:
-                while file.read(_CHUNK):  # to the end, where the checksum is compared; nothing is kept
+                while file.read(_LARGE):  # to the end, where the checksum is compared; nothing is kept
                     pass
                 return _mapped(mapped, _content_of(mapped, member) + start, shape, kind)
     with guarded(place, what="an array"), archive.open(member) as file:
         values: NDArray[Any] = npy.read_array(file, allow_pickle=False)
         file.read()  # to the end, where the checksum is compared
     _check_truth_values(values, place)
-    if values.dtype.kind == "U":
-        _check_letters(values, place)
+    if values.dtype.kind == "U":  # numpy does not look whether its numbers are letters of Unicode
+        codes = np.ascontiguousarray(values).astype(values.dtype.newbyteorder("=")).view(np.uint32)
+        if ((codes > 0x10FFFF) | ((codes >= 0xD800) & (codes <= 0xDFFF))).any():
+            raise InputError(f"{place}: is damaged: it holds text that is not Unicode.")
     return values
 
 
 def _content_of(path: Path, member: zipfile.ZipInfo) -> int:
-    """Where the content of a member begins that is stored as it is."""
+    """Where the content of a member begins that is stored as it is; its header was looked at when it was opened."""
     with path.open("rb") as file:
-        file.seek(member.header_offset)
-        header = file.read(_LOCAL)
-    if len(header) < _LOCAL or not header.startswith(_SIGNATURE):
-        raise ValueError("a member without its header")
-    name, extra = struct.unpack("<HH", header[26:])
+        file.seek(member.header_offset + _LENGTHS)
+        name, extra = struct.unpack("<HH", file.read(4))
     return member.header_offset + _LOCAL + int(name) + int(extra)
 
 
@@ -267,13 +235,6 @@ def _check_truth_values(values: NDArray[Any], place: str) -> None:
         raise InputError(f"{place}: is damaged: a truth value is neither 0 nor 1.")
 
 
-def _check_letters(values: NDArray[Any], place: str) -> None:
-    """Refuse numbers that are not letters of Unicode, which numpy does not look at."""
-    codes = np.ascontiguousarray(values).astype(values.dtype.newbyteorder("=")).view(np.uint32)
-    if ((codes > 0x10FFFF) | ((codes >= 0xD800) & (codes <= 0xDFFF))).any():
-        raise InputError(f"{place}: is damaged: it holds text that is not Unicode.")
-
-
 _SAFETENSORS = "a .safetensors file"
 _HEADER = 2**20  # bytes of the list of arrays: thousands of them
 _TENSOR_KINDS = {"BOOL": "?", "U8": "u1", "I8": "i1", "I16": "<i2", "I32": "<i4", "I64": "<i8"}
@@ -281,20 +242,7 @@ _TENSOR_KINDS |= {"F16": "<f2", "F32": "<f4", "F64": "<f8"}
 
 
 def read_safetensors(path: Path, *, only: Collection[str] | None = None) -> dict[str, NDArray[Any]]:
-    """The arrays of a file, which stay in it until they are looked at.
-
-    Args:
-        path: of the file.
-        only: names to give; others are judged and left alone. All by default.
-
-    Example:
-        >>> import tempfile
-        >>> from safetensors.numpy import save_file
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     save_file({"x": np.ones((2, 3), dtype=np.float32)}, Path(folder) / "a.safetensors")
-        ...     read_safetensors(Path(folder) / "a.safetensors")["x"].shape
-        (2, 3)
-    """
+    """The arrays of a file, which stay in it until they are looked at; ``only`` some of them, but all are judged."""
     size = file_size(path)
     check_memory(size, place=str(path), what="its arrays take")
     with guarded(path, what=_SAFETENSORS), path.open("rb") as file:

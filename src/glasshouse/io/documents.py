@@ -9,7 +9,7 @@ import json
 import math
 from collections import Counter
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import yaml
 
@@ -26,28 +26,19 @@ _JSON_DIGITS = 400  # of the largest float there are 309
 def read_json(path: Path, *, advice: str = "", missing: str = "there is no such file.") -> dict[str, Any]:
     """A JSON file that holds a dictionary; ``advice`` is what to do about a damaged one.
 
-    Example:
-        >>> read_json(Path("no/such.json"))
-        Traceback (most recent call last):
-        glasshouse.InputError: no/such.json: there is no such file.
+    No NaN, no infinite number, no key twice, and at most 200 levels.
     """
     content = read_content(path, times=_TIMES, missing=missing)
-    found = _parsed_json(content, place=str(path), advice=advice)
-    if not isinstance(found, dict):
-        raise InputError(f"{path}: is damaged: it does not hold keys and values. {advice}".rstrip())
-    return found
-
-
-def _parsed_json(content: bytes, *, place: str, advice: str) -> Any:
-    """JSON as plain data: no NaN, no infinite number, no key twice, at most 200 levels."""
     entries = sum(content.count(sign) for sign in (b",", b"[", b"{", b":"))
-    check_memory(_TIMES * len(content) + _OF_ENTRY * entries, place=place, what="once read it may take")
-    with guarded(place, what="JSON", advice=advice):
+    check_memory(_TIMES * len(content) + _OF_ENTRY * entries, place=str(path), what="once read it may take")
+    with guarded(path, what="JSON", advice=advice):
         found = json.loads(
             content, parse_constant=_refused, parse_float=_number, parse_int=_whole, object_pairs_hook=each_once
         )
         _check_depth(found)
-        return found
+    if not isinstance(found, dict):
+        raise InputError(f"{path}: is damaged: it does not hold keys and values. {advice}".rstrip())
+    return found
 
 
 def _refused(text: str) -> Any:
@@ -89,6 +80,7 @@ _BYTES = 256 * 2**10
 _ENTRIES = 10_000
 _YAML_DEPTH = 50
 _YAML_DIGITS = 100  # of a number
+_NUMBERS = (":int", ":float")  # how their tags end
 
 
 def read_settings(path: Path) -> dict[Any, Any]:
@@ -98,26 +90,21 @@ def read_settings(path: Path) -> dict[Any, Any]:
     with guarded(path, what="YAML"):
         text = path.read_bytes().decode("utf-8-sig")
         try:
-            found = _parsed(text)
+            found = _Judged(text, path).get_single_data()
         except yaml.YAMLError as error:
             told = " ".join(str(error).split()[:100])
             raise InputError(f"{path}: is not YAML: {shortened(told, most=300, quoted=False)}") from error
-        except _RefusedError as error:
-            raise InputError(f"{path}: {error}") from None
     if not isinstance(found, dict):
         raise InputError(f"{path}: has no keys; write lines such as 'shadows: 8'.")
     return found
 
 
-class _RefusedError(Exception):
-    """What may be YAML, and is refused."""
-
-
 class _Judged(yaml.SafeLoader):
     """PyYAML's safe loader, which counts while it reads: nothing is built that is too large."""
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, path: Path) -> None:
         super().__init__(text)
+        self._path = path
         self._level = 0
         self._entries = 0
         self._sizes: dict[str, int] = {}  # entries below each anchor that is complete
@@ -127,12 +114,12 @@ class _Judged(yaml.SafeLoader):
         line = event.start_mark.line + 1
         if isinstance(event, yaml.AliasEvent):
             if event.anchor in self.anchors and event.anchor not in self._sizes:
-                raise _RefusedError(f"line {line}: {shortened(event.anchor)} is used inside itself; write it out.")
+                self._refuse(line, f"{shortened(event.anchor)} is used inside itself; write it out.")
             self._count(self._sizes.get(str(event.anchor), 0), line)
             return super().compose_node(parent, index)
         self._level += 1
         if self._level > _YAML_DEPTH:
-            raise _RefusedError(f"line {line}: is nested more than {_YAML_DEPTH} levels deep.")
+            self._refuse(line, f"is nested more than {_YAML_DEPTH} levels deep.")
         before = self._entries
         self._count(1, line)
         node = super().compose_node(parent, index)
@@ -140,37 +127,22 @@ class _Judged(yaml.SafeLoader):
         if event.anchor is not None:
             self._sizes[event.anchor] = self._entries - before
         if isinstance(node, yaml.MappingNode):
-            _check_keys(node)
-        elif (
-            isinstance(node, yaml.ScalarNode)
-            and node.tag.endswith((":int", ":float"))
-            and len(node.value) > _YAML_DIGITS
-        ):
-            raise _RefusedError(f"line {line}: a number has {len(node.value)} digits; the most is {_YAML_DIGITS}.")
+            self._check_keys(node)
+        elif isinstance(node, yaml.ScalarNode) and node.tag.endswith(_NUMBERS) and len(node.value) > _YAML_DIGITS:
+            self._refuse(line, f"a number has {len(node.value)} digits; the most is {_YAML_DIGITS}.")
         return node
 
     def _count(self, more: int, line: int) -> None:
         self._entries += more
         if self._entries > _ENTRIES:
-            raise _RefusedError(
-                f"line {line}: there are more than {_ENTRIES} entries, aliases written out. Settings have fewer."
-            )
+            self._refuse(line, f"there are more than {_ENTRIES} entries, aliases written out. Settings have fewer.")
 
+    def _check_keys(self, node: yaml.MappingNode) -> None:
+        seen: set[tuple[str, str]] = set()
+        for key in (key for key, _ in node.value if isinstance(key, yaml.ScalarNode)):
+            if (key.tag, key.value) in seen:
+                self._refuse(key.start_mark.line + 1, f"{shortened(key.value)} is given twice; give it once.")
+            seen.add((key.tag, key.value))
 
-def _check_keys(node: yaml.MappingNode) -> None:
-    seen: set[tuple[str, str]] = set()
-    for key, _ in node.value:
-        if not isinstance(key, yaml.ScalarNode):
-            continue
-        if (key.tag, key.value) in seen:
-            line = key.start_mark.line + 1
-            raise _RefusedError(f"line {line}: {shortened(key.value)} is given twice; give it once.")
-        seen.add((key.tag, key.value))
-
-
-def _parsed(text: str) -> Any:
-    loader = _Judged(text)
-    try:
-        return loader.get_single_data()
-    finally:
-        loader.dispose()
+    def _refuse(self, line: int, fault: str) -> NoReturn:
+        raise InputError(f"{self._path}: line {line}: {fault}")

@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import errno
-import functools
 import hashlib
 import json
 import os
@@ -17,7 +16,7 @@ import re
 import shutil
 import stat
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
@@ -26,12 +25,7 @@ from glasshouse.core.errors import InputError, shortened
 
 
 def resolved(path: Path | str) -> Path:
-    """The absolute path of a place, without links; links in a circle are refused.
-
-    Example:
-        >>> resolved("docs/..") == Path.cwd()
-        True
-    """
+    """The absolute path of a place, without links; links in a circle are refused."""
     check_name(path)
     try:
         return Path(path).resolve()
@@ -43,13 +37,9 @@ def check_name(path: Path | str) -> None:
     r"""Refuse a name that the system cannot use: too long, with a zero in it, or below links in a circle.
 
     Example:
-        >>> check_name("docs")
         >>> check_name("a\0b")
         Traceback (most recent call last):
         glasshouse.InputError: 'a\x00b': is not a place: embedded null byte.
-        >>> check_name("x" * 5000)
-        Traceback (most recent call last):
-        glasshouse.InputError: 'xxx...xxx' (5000 characters): is not a place: File name too long.
     """
     try:
         with contextlib.suppress(FileNotFoundError, NotADirectoryError, PermissionError):
@@ -59,10 +49,7 @@ def check_name(path: Path | str) -> None:
         raise InputError(f"{shortened(str(path))}: is not a place: {said}.") from error
 
 
-SHARED_VARIABLE = "GLASSHOUSE_SHARED"
 _CANNOT_SYNC = (errno.EINVAL, errno.ENOTSUP, errno.EBADF)  # some network disks have no sync of folders
-_NO = ("", "0", "no", "false")
-
 _SHARED: ContextVar[bool | None] = ContextVar("_SHARED", default=None)  # None: as the environment says
 
 
@@ -71,14 +58,6 @@ def sharing(shared: bool = True) -> Iterator[None]:
     """Let others read what is written in the block, as far as the umask allows; without it, only the owner can.
 
     The environment variable ``GLASSHOUSE_SHARED=1`` does the same for a whole process.
-
-    Example:
-        >>> with sharing():
-        ...     file_mode() & 0o600 == 0o600
-        True
-        >>> with sharing(False):
-        ...     oct(file_mode())
-        '0o600'
     """
     token = _SHARED.set(shared)
     try:
@@ -89,12 +68,24 @@ def sharing(shared: bool = True) -> Iterator[None]:
 
 def file_mode() -> int:
     """The mode of a new file."""
-    return 0o666 & ~_umask() if _shared() else 0o600
+    return _mode(0o666) if _shared() else 0o600
 
 
 def folder_mode() -> int:
     """The mode of a new folder."""
-    return 0o777 & ~_umask() if _shared() else 0o700
+    return _mode(0o777) if _shared() else 0o700
+
+
+def _shared() -> bool:
+    asked = _SHARED.get()
+    said = os.environ.get("GLASSHOUSE_SHARED", "").lower()
+    return said not in ("", "0", "no", "false") if asked is None else asked
+
+
+def _mode(most: int) -> int:
+    umask = os.umask(0)
+    os.umask(umask)
+    return most & ~umask
 
 
 def make_folders(path: Path) -> None:
@@ -108,28 +99,36 @@ def make_folders(path: Path) -> None:
 
 def sync_folder(path: Path) -> None:
     """Have the names in a folder written to the disk: a rename alone may be lost, or come before, when power fails."""
+    with _opened(path) as handle:
+        try:
+            if handle is not None:
+                os.fsync(handle)
+        except OSError as error:
+            if error.errno not in _CANNOT_SYNC:
+                raise
+
+
+@contextmanager
+def locked(folder: Path) -> Iterator[int | None]:
+    """Hold a folder's lock while the block runs, as far as the system has such locks: a killed process holds none."""
+    with _opened(folder) as handle:
+        if handle is not None:
+            _lock(handle)
+        yield handle
+
+
+@contextmanager
+def _opened(folder: Path) -> Iterator[int | None]:
+    """A handle of a folder; None on Windows, which opens no folders, and of one that may be written but not read."""
     try:
-        handle = os.open(path, os.O_RDONLY | getattr(os, "O_DIRECTORY", 0))
-    except OSError:  # Windows opens no folders; a folder that may be written but not read cannot be synced
+        handle = os.open(folder, os.O_RDONLY | getattr(os, "O_DIRECTORY", 0))
+    except OSError:
+        yield None
         return
     try:
-        os.fsync(handle)
-    except OSError as error:
-        if error.errno not in _CANNOT_SYNC:
-            raise
+        yield handle
     finally:
         os.close(handle)
-
-
-def _shared() -> bool:
-    asked = _SHARED.get()
-    return os.environ.get(SHARED_VARIABLE, "").lower() not in _NO if asked is None else asked
-
-
-def _umask() -> int:
-    current = os.umask(0)
-    os.umask(current)
-    return current
 
 
 # files that a run's list leaves out: each can be written again from the others
@@ -142,27 +141,19 @@ def digest(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def not_ours(folder: Path) -> str:
-    """The first thing in a folder that its ``run.json`` does not describe; empty if it describes all."""
+def strange_file(folder: Path, *, read: bool = False) -> str:
+    """What in a folder its ``run.json`` does not name, or, if files are read, does not describe; empty if nothing."""
     listed = _listed(folder / "run.json")
-    if listed is None:
+    if listed is None and read:
         return f"{folder}: is not a run of Glasshouse (it has no run.json that lists its files)"
-    if strange := strange_file(folder):
-        return strange
-    for path in sorted(folder.iterdir()):
-        if path.name in listed and digest(path) != listed[path.name]:
-            return f"{path}: was changed since the run wrote it"
-    return ""
-
-
-def strange_file(folder: Path) -> str:
-    """The first file in a run's folder that its list does not name; empty if it names all. No file is read."""
-    listed = _listed(folder / "run.json") or {}
+    known = listed or {}
     for path in sorted(folder.iterdir()):
         if path.is_symlink() or not path.is_file():
             return f"{path}: is not a file that a run writes"
-        if path.name not in listed and path.name not in MADE_AGAIN:
+        if path.name not in known and path.name not in MADE_AGAIN:
             return f"{path}: is not a file of the run"
+        if read and path.name in known and digest(path) != known[path.name]:
+            return f"{path}: was changed since the run wrote it"
     return ""
 
 
@@ -198,7 +189,7 @@ _TRIES = 5
 _TAKEN_AWAY = "other programs remove new files there"
 
 
-@contextlib.contextmanager
+@contextmanager
 def unfinished_file(path: Path) -> Iterator[tuple[int, Path]]:
     """An open file beside its final place; whatever happens in the block, nothing stays under the unfinished name."""
     for _ in range(_TRIES):
@@ -215,7 +206,7 @@ def unfinished_file(path: Path) -> Iterator[tuple[int, Path]]:
     raise OSError(errno.EAGAIN, _TAKEN_AWAY, str(path.parent))
 
 
-@contextlib.contextmanager
+@contextmanager
 def unfinished_folder(path: Path) -> Iterator[Path]:
     """A new folder beside its final place, locked while the block runs; the block removes or renames it."""
     for _ in range(_TRIES):
@@ -228,35 +219,18 @@ def unfinished_folder(path: Path) -> Iterator[Path]:
     raise OSError(errno.EAGAIN, _TAKEN_AWAY, str(path.parent))
 
 
-@contextlib.contextmanager
-def locked(folder: Path) -> Iterator[int | None]:
-    """Hold a folder's lock while the block runs, as far as the system has such locks: a killed process holds none."""
-    try:
-        handle = os.open(folder, os.O_RDONLY | getattr(os, "O_DIRECTORY", 0))
-    except OSError:  # Windows opens no folders
-        yield None
-        return
-    try:
-        _lock(handle)
-        yield handle
-    finally:
-        os.close(handle)
-
-
 def set_aside(path: Path) -> Path:
     """Rename a folder out of the way, under a name by which `aside` finds it again."""
     free = Path(tempfile.mkdtemp(dir=path.parent, prefix=f".{path.name}.{_ASIDE}-"))
     free.rmdir()
-    path.rename(free)
-    return free
+    return path.rename(free)
 
 
 def aside(path: Path) -> Path | None:
     """The folder that `set_aside` took from this place, if nothing is in its place now."""
     if os.path.lexists(path):
         return None
-    found = [one for one, (name, kind) in _ours(path.parent) if kind == _ASIDE and name == path.name]
-    return found[0] if found else None
+    return next((one for one, known in _ours(path.parent) if known == (path.name, _ASIDE)), None)
 
 
 def clean_leftovers(folder: Path) -> None:
@@ -293,7 +267,7 @@ def _ours(folder: Path) -> list[tuple[Path, tuple[str, str]]]:
     return found
 
 
-@contextlib.contextmanager
+@contextmanager
 def _abandoned(path: Path) -> Iterator[bool]:
     """Whether a file or folder is this user's and no living process holds it; ours while the block runs."""
     access = os.O_RDONLY if path.is_dir() else os.O_RDWR  # network disks lock only what is open for writing
@@ -330,20 +304,10 @@ NOTHING_LEFT = "Nothing was left behind."
 
 
 def write_file(path: Path | str, content: bytes | str, *, once: bool = False) -> Path:
-    """Write a file so that a reader finds the old content or the new one, never a part.
+    """Write a file, and the folders above it, so that a reader finds the old content or the new one, never a part.
 
-    Only the owner can read it, unless asked otherwise (`sharing`). A link in its place is replaced, not followed.
-
-    Args:
-        path: of the file; folders above it are made.
-        content: text is written as UTF-8.
-        once: for keys: a file that is there already is not replaced but refused, and nothing is ever shared.
-
-    Example:
-        >>> import tempfile
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     write_file(Path(folder) / "note.txt", "kept").read_text()
-        'kept'
+    Only the owner can read it, unless asked otherwise (`sharing`). A link in its place is replaced, not followed. With
+    ``once``, for keys, a file that is there already is not replaced but refused, and nothing is ever shared.
     """
     path = Path(path)
     # a name of a file that is no UTF-8 has halves of characters, which JSON and HTML show as escapes
@@ -368,15 +332,13 @@ def _put_new(unfinished: Path, path: Path) -> None:
     """Give a file its name if the name is free, in one step; on a disk without hard links in two."""
     try:
         os.link(unfinished, path)
-    except FileExistsError:
-        raise
     except OSError:
         if os.path.lexists(path):
             raise
         unfinished.replace(path)
 
 
-@contextlib.contextmanager
+@contextmanager
 def said_clearly(path: Path, *, kept: str = NOTHING_LEFT) -> Iterator[None]:
     """Make the system's error while a place is written one line, with what became of the place."""
     try:
@@ -397,24 +359,12 @@ def exchange(one: Path, other: Path) -> bool:
         False where the system cannot do it (Linux 3.15 and glibc 2.28 can, most file systems too); nothing has changed
         then.
     """
-    call = _renameat2()
-    if call is None:
-        return False
-    if call(_HERE, os.fsencode(one), _HERE, os.fsencode(other), _EXCHANGE) == 0:
-        return True
-    found = ctypes.get_errno()
-    if found in _CANNOT:
-        return False
-    raise OSError(found, os.strerror(found), str(other))
-
-
-@functools.cache
-def _renameat2() -> Callable[[int, bytes, int, bytes, int], int] | None:
-    """The C library's function; None where it has none."""
     try:
         call = ctypes.CDLL(None, use_errno=True).renameat2
     except (OSError, TypeError, AttributeError):  # TypeError: Windows has no library without a name
-        return None
-    call.argtypes = [ctypes.c_int, ctypes.c_char_p, ctypes.c_int, ctypes.c_char_p, ctypes.c_uint]
-    call.restype = ctypes.c_int
-    return call
+        return False
+    if call(_HERE, os.fsencode(one), _HERE, os.fsencode(other), _EXCHANGE) == 0:
+        return True
+    if (found := ctypes.get_errno()) in _CANNOT:
+        return False
+    raise OSError(found, os.strerror(found), str(other))

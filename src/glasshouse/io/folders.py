@@ -8,6 +8,7 @@ import logging
 import os
 import stat
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from glasshouse.core.errors import InputError
@@ -20,13 +21,11 @@ from glasshouse.io.files import (
     folder_mode,
     locked,
     make_folders,
-    not_ours,
     remove_folder,
     said_clearly,
     set_aside,
     strange_file,
     sync_folder,
-    unfinished_file,
     unfinished_folder,
 )
 
@@ -55,19 +54,13 @@ def check_free(path: Path | str, *, overwrite: bool = False) -> None:
                 raise InputError(
                     f"{path}: already holds something. Choose another folder, or overwrite it (--overwrite)."
                 )
-            if fault := not_ours(path):
+            if fault := strange_file(path, read=True):
                 raise InputError(f"{fault}, so the folder is not overwritten. Choose another, or delete it yourself.")
         _probe(path)
 
 
 def check_page(path: Path | str) -> None:
-    """Refuse to write a page where it cannot be written, or over a file that Glasshouse did not write.
-
-    Example:
-        >>> check_page("docs")
-        Traceback (most recent call last):
-        glasshouse.InputError: docs: is a folder; give a file for the page, such as docs/report.html.
-    """
+    """Refuse to write a page where it cannot be written, or over a file that Glasshouse did not write."""
     path = Path(path)
     with said_clearly(path, kept=_UNTOUCHED):
         if path.is_symlink():
@@ -79,20 +72,11 @@ def check_page(path: Path | str) -> None:
         if path.exists() and path.stat().st_size and not _marked(path):
             raise InputError(f"{path}: is not a page of Glasshouse, so it is not overwritten. Choose another file.")
         clean_leftovers(path.parent)
-        if path.parent.is_dir():
-            with unfinished_file(path):
-                pass
-        else:
-            _probe(path)
+        _probe(path)
 
 
 def found_run(path: Path | str) -> Path:
-    """Where a run is: in its place, or beside it if a process was killed between the two steps of replacing it.
-
-    Example:
-        >>> found_run("runs/mine").as_posix()
-        'runs/mine'
-    """
+    """Where a run is: in its place, or beside it if a process was killed between the two steps of replacing it."""
     path = Path(path)
     return aside(path) or path
 
@@ -148,24 +132,15 @@ _TAKEN = (errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR)
 _TRIES = 5
 
 
-@contextlib.contextmanager
+@contextmanager
 def new_folder(path: Path | str, *, overwrite: bool = False) -> Iterator[Path]:
     """A folder to fill, which takes its name only when the block ends without an error.
 
     A process that is killed, at any moment, leaves the earlier run or the new one, complete and under its name. What it
     left unfinished is removed by the next call for a folder in the same place.
 
-    Args:
-        path: where it will be. A folder that is not empty is refused unless ``overwrite``.
-        overwrite: replace an earlier run, in one step; a folder with anything else is refused.
-
-    Example:
-        >>> import tempfile
-        >>> with tempfile.TemporaryDirectory() as home:
-        ...     with new_folder(Path(home) / "run") as folder:
-        ...         _ = (folder / "a.txt").write_text("a")
-        ...     sorted(p.name for p in (Path(home) / "run").iterdir())
-        ['a.txt']
+    A folder that is not empty is refused unless ``overwrite``: an earlier run is then replaced, in one step. One with
+    anything else stays.
     """
     check_free(path, overwrite=overwrite)
     path = real_place(path)
@@ -180,13 +155,13 @@ def new_folder(path: Path | str, *, overwrite: bool = False) -> Iterator[Path]:
                 sync_folder(building)
                 replaced = _put(building, path, overwrite=overwrite)
                 sync_folder(path.parent)  # before the earlier run goes: a crash must not leave neither
-            except InputError as error:  # of a file in the folder: say it under the name that the file would have
+            except BaseException as error:
                 remove_folder(building)
+                if not isinstance(error, InputError):
+                    raise
+                # of a file in the folder: say it under the name that the file would have
                 faults = [fault.replace(str(building), str(path)) for fault in error.faults]
                 raise InputError(*(fault.replace(NOTHING_LEFT, kept) for fault in faults)) from error
-            except BaseException:
-                remove_folder(building)
-                raise
             try:
                 if replaced is not None:
                     remove_folder(replaced)
@@ -201,11 +176,10 @@ def _put(building: Path, path: Path, *, overwrite: bool) -> Path | None:
         if is_free(path):
             try:
                 building.rename(path)  # an empty folder there is replaced in the same step
+                return None
             except OSError as error:
                 if error.errno not in _TAKEN:
                     raise
-            else:
-                return None
         check_free(path, overwrite=overwrite)  # another program may have put a file there in the meantime
         if not is_free(path):
             return _exchanged(building, path)
@@ -215,24 +189,20 @@ def _put(building: Path, path: Path, *, overwrite: bool) -> Path | None:
 def _exchanged(building: Path, path: Path) -> Path:
     """Exchange the new run with the earlier one; back again if a file came to it in the last moment."""
     with locked(path):
-        old = building if exchange(building, path) else _in_two_steps(building, path)
+        exchanged = exchange(building, path)
+        old = building if exchanged else set_aside(path)
+        if not exchanged:  # in two steps: between them, readers and the next run find the earlier run aside
+            try:
+                building.rename(path)
+            except BaseException:
+                if not os.path.lexists(path):
+                    old.rename(path)
+                raise
         if strange := strange_file(old):
-            if old == building:
+            if exchanged:
                 exchange(building, path)
             else:
                 path.rename(building)
                 old.rename(path)
             raise InputError(f"{strange}, so the folder is not overwritten. Choose another, or delete it yourself.")
-    return old
-
-
-def _in_two_steps(building: Path, path: Path) -> Path:
-    """Where names cannot be exchanged: between the two steps, readers and the next run find the earlier run aside."""
-    old = set_aside(path)
-    try:
-        building.rename(path)
-    except BaseException:
-        if not os.path.lexists(path):
-            old.rename(path)
-        raise
     return old

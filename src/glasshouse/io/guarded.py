@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from glasshouse.core.errors import InputError, first_line, shortened
+from glasshouse.core.errors import InputError, first_line
 from glasshouse.io.limits import check_memory
 
 
@@ -15,18 +15,8 @@ from glasshouse.io.limits import check_memory
 def guarded(place: Path | str, *, what: str, advice: str = "") -> Iterator[None]:
     """Around everything that a library does with a stranger's file: each fault becomes an `InputError`.
 
-    There is no list of exceptions to keep complete: a damaged file can make a library fail in any way.
-
-    Args:
-        place: the file, as an error names it.
-        what: what the file should be: ``"a .npz file"``.
-        advice: what to do about it, a sentence.
-
-    Example:
-        >>> with guarded("run.json", what="JSON"):
-        ...     [][1]
-        Traceback (most recent call last):
-        glasshouse.InputError: run.json: is damaged, or is not JSON (IndexError: list index out of range).
+    There is no list of exceptions to keep complete: a damaged file can make a library fail in any way. An error names
+    the ``place`` of the file, ``what`` it should be, such as ``"a .npz file"``, and a sentence of ``advice``.
     """
     after = f" {advice}" if advice else ""
     try:
@@ -43,24 +33,12 @@ def guarded(place: Path | str, *, what: str, advice: str = "") -> Iterator[None]
     except OSError as error:
         raise InputError(f"{place}: cannot be read: {error.strerror or first_line(error)}.{after}") from error
     except Exception as error:
-        raise InputError(f"{place}: is damaged, or is not {what} ({_told(error)}).{after}") from error
-
-
-def _told(error: Exception) -> str:
-    """Somebody else's error in one line; pydantic says what is wrong in the third."""
-    lines = [line.strip() for line in str(error)[:2000].splitlines() if line.strip()]
-    told = shortened(": ".join(lines[:3]), most=200, quoted=False).rstrip(".: ")
-    return f"{type(error).__name__}: {told}" if told else type(error).__name__
+        told = first_line(error, lines=3).rstrip(".: ")  # pydantic says what is wrong in the third
+        raise InputError(f"{place}: is damaged, or is not {what} ({told}).{after}") from error
 
 
 def file_size(path: Path, *, missing: str = "there is no such file.") -> int:
-    """The size of a plain file in bytes; a folder, a device, a pipe and a name that is too long are refused.
-
-    Example:
-        >>> file_size(Path("/"))
-        Traceback (most recent call last):
-        glasshouse.InputError: /: is a folder; give a file.
-    """
+    """The size of a plain file in bytes; a folder, a device, a pipe and a name that is too long are refused."""
     try:
         found = path.stat()
     except (FileNotFoundError, NotADirectoryError, ValueError):  # ValueError: a name with a zero in it
@@ -77,10 +55,7 @@ def file_size(path: Path, *, missing: str = "there is no such file.") -> int:
 def read_content(path: Path, *, times: int = 1, missing: str = "there is no such file.") -> bytes:
     """The content of a plain file, if what is made of it stays within the limit on memory.
 
-    Args:
-        path: of the file.
-        times: how much larger than the file it is once it is read, at most; 0 for a file of any size.
-        missing: what is said if there is no such file.
+    ``times`` is how much larger than the file it is once it is read, at most; 0 for a file of any size.
     """
     check_memory(times * file_size(path, missing=missing), place=str(path), what="once read it may take")
     with guarded(path, what="a file"):

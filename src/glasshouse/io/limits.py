@@ -110,12 +110,7 @@ def _start_libraries() -> None:
 
 
 def lacks_memory(error: BaseException | None) -> bool:
-    """Whether an error came from a lack of memory, under whatever name: numpy's, torch's, or of a thread's stack.
-
-    Example:
-        >>> lacks_memory(RuntimeError("can't start new thread")), lacks_memory(RuntimeError("shapes do not fit"))
-        (True, False)
-    """
+    """Whether an error came from a lack of memory, under whatever name: numpy's, torch's, or of a thread's stack."""
     while error is not None:
         if isinstance(error, MemoryError) or any(sign in str(error) for sign in _SIGNS):
             return True
@@ -138,13 +133,7 @@ def current_limit() -> int:
 
 
 def check_memory(needed: int, *, place: str, what: str) -> None:
-    """Refuse what takes more bytes than the limit, before it is made; ``what`` is a subject with its verb.
-
-    Example:
-        >>> check_memory(2**33, place="e.npz", what="its arrays take")
-        Traceback (most recent call last):
-        glasshouse.InputError: e.npz: its arrays take 8.0 GiB, and the limit is 1.0 GiB. If that is right, ...
-    """
+    """Refuse what takes more bytes than the limit, before it is made; ``what`` is a subject with its verb."""
     if needed <= (most := _LIMIT.get()):
         return
     raise InputError(
@@ -154,12 +143,7 @@ def check_memory(needed: int, *, place: str, what: str) -> None:
 
 
 def memory_of(size: int) -> str:
-    """A number of bytes for readers.
-
-    Example:
-        >>> memory_of(3 * 2**29), memory_of(2048)
-        ('1.5 GiB', '2.0 KiB')
-    """
+    """A number of bytes for readers."""
     for unit, name in ((2**40, "TiB"), (2**30, "GiB"), (2**20, "MiB"), (2**10, "KiB")):
         if size >= unit:  # whole numbers are divided, since a hostile one may be too large for a float
             tenths = size * 10 // unit
@@ -168,15 +152,7 @@ def memory_of(size: int) -> str:
 
 
 def as_bytes(given: int | str, *, place: str = "memory") -> int:
-    """A size in bytes, from a number or from text such as ``"8GiB"``, ``"500M"`` or ``"2.5 gb"``.
-
-    Example:
-        >>> as_bytes("8GiB") == 8 * 2**30
-        True
-        >>> as_bytes("a lot", place="--memory")
-        Traceback (most recent call last):
-        glasshouse.InputError: --memory: 'a lot' is not a size; write it like 8GiB or 500MiB.
-    """
+    """A size in bytes, from a number or from text such as ``"8GiB"``, ``"500M"`` or ``"2.5 gb"``."""
     found = _SIZE.fullmatch(str(given).strip()) if isinstance(given, int | str) else None
     size = 0 if found is None else int(float(found[1]) * _UNITS[found[2].lower()])
     if size < 1:
@@ -187,6 +163,5 @@ def as_bytes(given: int | str, *, place: str = "memory") -> int:
 def _enough(needed: int) -> str:
     """The next power of two, as the option takes it."""
     size = 1 << max(0, needed - 1).bit_length()
-    return next(
-        (f"{size >> bits}{name}" for bits, name in ((30, "GiB"), (20, "MiB"), (10, "KiB")) if size >> bits), str(size)
-    )
+    units = ((30, "GiB"), (20, "MiB"), (10, "KiB"))
+    return next((f"{size >> bits}{name}" for bits, name in units if size >> bits), str(size))

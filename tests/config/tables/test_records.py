@@ -10,10 +10,11 @@ import pytest
 
 from glasshouse import InputError
 from glasshouse.config.tables.columns import TableSection
-from glasshouse.config.tables.records import Records, read_records
+from glasshouse.config.tables.records import read_records
+from glasshouse.data.named import Dataset
 
 
-def records(folder: Path, table: str, **keys: Any) -> Records:
+def records(folder: Path, table: str, **keys: Any) -> Dataset:
     (folder / "d.csv").write_text(table)
     return read_records(TableSection.model_validate({"name": "file", "path": "d.csv"} | keys), folder)
 

@@ -14,15 +14,19 @@ from typing import Annotated, Any, Literal, NoReturn, Self
 import numpy as np
 from pydantic import AliasChoices, BeforeValidator, Field, model_validator
 
-from glasshouse.config.yaml_model import Strict
+from glasshouse.config.yaml_model import Strict, one_or_more
 from glasshouse.core.arrays import FloatArray
 from glasshouse.core.errors import InputError, shortened
+from glasshouse.core.escape import visible
 from glasshouse.core.registry import did_you_mean
+from glasshouse.data import Population
 from glasshouse.data.labels import short_texts
+from glasshouse.data.named import Dataset
 from glasshouse.evidence.tables import read_text_table
 from glasshouse.io.guarded import file_size
 
 Decimal = Literal[".", ","]
+Kind = Literal["number", "truth", "date", "text", "empty"]
 
 EMPTY = frozenset(
     {"", "nan", "none", "null", "na", "n/a", "#n/a", "<na>", "nat"}
@@ -45,51 +49,21 @@ _EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 
 
 def is_number(cell: str, decimal: Decimal) -> bool:
-    """Whether a cell is a finite number, written with this decimal sign.
-
-    Example:
-        >>> is_number("1,234.5", "."), is_number("1.234,5", "."), is_number("1.234,5", ",")
-        (True, False, True)
-    """
+    """Whether a cell is a finite number, written with this decimal sign."""
     return _NUMBERS[decimal].fullmatch(cell) is not None and math.isfinite(as_number(cell, decimal))
 
 
 def as_number(cell: str, decimal: Decimal) -> float:
-    """The number in a cell that holds one.
-
-    Example:
-        >>> as_number("1.234,5", ","), as_number("12 000", "."), as_number("2e3", ".")
-        (1234.5, 12000.0, 2000.0)
-    """
+    """The number in a cell that holds one."""
     return float(cell.translate(_OTHERS[decimal]))
-
-
-def decimal_signs(cells: Iterable[str]) -> set[Decimal]:
-    """The decimal signs with which all cells are numbers: one, both or none.
-
-    Example:
-        >>> sorted(decimal_signs(["1.5", "2"])), sorted(decimal_signs(["1,5"])), sorted(decimal_signs(["1", "2"]))
-        (['.'], [','], [',', '.'])
-    """
-    signs: tuple[Decimal, ...] = (".", ",")
-    cells = list(cells)
-    return {sign for sign in signs if cells and all(is_number(cell, sign) for cell in cells)}
 
 
 def date_reader(cells: Collection[str], *, place: str) -> Callable[[str], float] | None:
     """How to read these cells as dates, in days since 1970 (UTC where a zone is given); None if they are not dates.
 
     Known are ``2021-03-28``, ``2021/3/28``, ``28.3.2021`` and, if the days tell which number is the month,
-    ``28/3/2021`` and ``3/28/2021``; each may have a time.
-
-    Args:
-        cells: different cells, without empty ones.
-        place: the file and the column, for errors.
-
-    Example:
-        >>> read = date_reader(["1970-01-11", "1970-02-01 12:00"], place="visits.csv: day")
-        >>> read("1970-01-11"), read("1970-02-01 12:00")
-        (10.0, 31.5)
+    ``28/3/2021`` and ``3/28/2021``; each may have a time. None of the cells is empty; ``place`` is the file and the
+    column, for errors.
     """
     if cells and all(_YEAR_FIRST.fullmatch(cell) for cell in cells):
         return lambda cell: _days(cell, _YEAR_FIRST, (1, 2, 3), place)
@@ -111,39 +85,24 @@ def date_reader(cells: Collection[str], *, place: str) -> Callable[[str], float]
 def _days(cell: str, form: re.Pattern[str], order: tuple[int, int, int], place: str) -> float:
     match = form.fullmatch(cell)
     assert match is not None  # noqa: S101 (every cell was matched before)
-    clock = match.groups()[-4:]
-    hour, minute, second = (int(part or 0) for part in clock[:3])
+    year, month, day = (match[number] for number in order)
+    hour, minute, second, zone = match.groups(default="00")[-4:]
+    zone = "+00:00" if zone == "00" else zone
     try:
-        year, month, day = (int(match[number]) for number in order)
-        zone = datetime.timezone(_offset(clock[3]))
-        moment = datetime.datetime(year, month, day, hour, minute, second, tzinfo=zone)
-    except (ValueError, OverflowError) as error:
+        moment = datetime.datetime.fromisoformat(f"{year}-{month:0>2}-{day:0>2}T{hour:0>2}:{minute}:{second}{zone}")
+    except ValueError as error:
         raise InputError(f"{place}: {shortened(cell)} is not a date: {error}.") from None
     return (moment - _EPOCH) / datetime.timedelta(days=1)
 
 
-def _offset(zone: str | None) -> datetime.timedelta:
-    if zone is None or zone == "Z":
-        return datetime.timedelta(0)
-    sign = -1 if zone[0] == "-" else 1
-    return sign * datetime.timedelta(hours=int(zone[1:3]), minutes=int(zone[-2:]))
-
-
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Column:
-    """A column whose kind is known.
-
-    Args:
-        name: of the column.
-        kind: what its cells hold; ``"empty"`` if there is nothing in it.
-        cells: [N] as they stand in the file.
-        values: [N] numbers, truths as 1 and 0, dates as days since 1970, NaN for an empty cell; None for text.
-    """
+    """A column whose kind is known; ``"empty"`` if there is nothing in it."""
 
     name: str
-    kind: Literal["number", "truth", "date", "text", "empty"]
-    cells: list[str]
-    values: FloatArray | None = None
+    kind: Kind
+    cells: list[str]  # [N] as they stand in the file
+    values: FloatArray | None = None  # [N] truths as 1 and 0, dates as days since 1970, empty cells as NaN; not of text
 
     @property
     def groups(self) -> np.ndarray:
@@ -161,24 +120,18 @@ class Column:
 
 
 def file_decimal(columns: Mapping[str, list[str]], *, separator: str, place: str) -> Decimal:
-    """The decimal sign of a file: the one that its columns of numbers need.
+    """The decimal sign of a file: the one that its columns of numbers need; their cells [N] are given by name.
 
-    Args:
-        columns: [N] cells by name.
-        separator: of the file; where ``1,234`` could be either, it is a thousand in a file with commas between cells.
-        place: the file, for errors.
-
-    Example:
-        >>> file_decimal({"a": ["1,5", "2"], "b": ["3", "4"]}, separator=";", place="d.csv")
-        ','
+    Where ``1,234`` could be either, it is a thousand in a file with a comma as the separator of cells.
     """
+    known: tuple[Decimal, ...] = (".", ",")
     needed: dict[Decimal, str] = {}
     unclear = ""
     for name, cells in columns.items():
         present = [cell for cell in set(cells) if cell.lower() not in MARKS]
-        signs = decimal_signs(present)
+        signs = [sign for sign in known if present and all(is_number(cell, sign) for cell in present)]
         if len(signs) == 1:
-            needed.setdefault(signs.pop(), name)
+            needed.setdefault(signs[0], name)
         elif signs:
             unclear += "".join(present)
     if len(needed) == 2:
@@ -194,40 +147,31 @@ def file_decimal(columns: Mapping[str, list[str]], *, separator: str, place: str
 def read_column(
     name: str, cells: list[str], *, decimal: Decimal, most: int, as_text: bool = False, place: str
 ) -> Column:
-    """A column as numbers, truths or dates if all cells that are not empty are; otherwise as text.
+    """A column [N] as numbers, truths or dates if all cells that are not empty are; otherwise as text.
 
-    Args:
-        name: of the column.
-        cells: [N] of it.
-        decimal: the decimal sign of the file.
-        most: how many texts get a feature of their own. A column with more different numbers than that, and a few
-            words, is refused: as text it would lose its numbers.
-        as_text: whether numbers in it are names.
-        place: the file, for errors.
-
-    Example:
-        >>> read_column("age", ["30", "?", "41"], decimal=".", most=50, place="people.csv").values
-        array([30., nan, 41.])
-        >>> read_column("town", ["Oslo", "?", ""], decimal=".", most=50, place="people.csv").kind
-        'text'
+    With ``as_text``, numbers in it are names. At ``most`` so many texts get a feature of their own: a column with more
+    different numbers than that, and a few words, is refused, since as text it would lose its numbers.
     """
     different = Counter(cells)
     present = {cell: count for cell, count in different.items() if cell.lower() not in MARKS}
+
+    def column(kind: Kind, read: Callable[[str], float] | None = None) -> Column:
+        """Each different cell is read once."""
+        known = {} if read is None else {cell: read(cell) for cell in present}
+        values = None if read is None else np.array([known.get(cell, np.nan) for cell in cells])
+        return Column(name=name, kind=kind, cells=cells, values=values)
+
     if all(cell.lower() in EMPTY for cell in different):
-        return Column(name=name, kind="empty", cells=cells)
+        return column("empty")
     if as_text:
-        return Column(name=name, kind="text", cells=cells)
-    if present and all(cell.lower() in TRUTHS for cell in present):
-        numeric = all(is_number(cell, decimal) for cell in present)
-        read = _mapped(cells, present, lambda cell: TRUTHS[cell.lower()])
-        return Column(name=name, kind="number" if numeric else "truth", cells=cells, values=read)
+        return column("text")
     numbers = {cell: count for cell, count in present.items() if is_number(cell, decimal)}
     if present and len(numbers) == len(present):
-        return Column(
-            name=name, kind="number", cells=cells, values=_mapped(cells, present, lambda cell: as_number(cell, decimal))
-        )
+        return column("number", lambda cell: as_number(cell, decimal))
+    if present and all(cell.lower() in TRUTHS for cell in present):
+        return column("truth", lambda cell: TRUTHS[cell.lower()])
     if (days := date_reader(present.keys(), place=f"{place}: {name}")) is not None:
-        return Column(name=name, kind="date", cells=cells, values=_mapped(cells, present, days))
+        return column("date", days)
     if len(numbers) > most and 2 * sum(numbers.values()) > sum(present.values()):
         words = present.keys() - numbers.keys()
         row, cell = next((row, cell) for row, cell in enumerate(cells, start=1) if cell in words)
@@ -235,61 +179,32 @@ def read_column(
             f"{place}: {name}: row {row}: {shortened(cell)} is not a number, but most cells of the column are. "
             f"Write a number, empty the cell, or list the column under data.categories or data.leave_out."
         )
-    return Column(name=name, kind="text", cells=cells)
+    return column("text")
 
 
-def _mapped(cells: list[str], present: Mapping[str, int], read: Callable[[str], float]) -> FloatArray:
-    """[N] each cell read once per different cell; NaN where a cell is empty."""
-    values = {cell: read(cell) for cell in present}
-    return np.array([values.get(cell, np.nan) for cell in cells])
-
-
-def _listed(names: Any) -> Any:
-    """One name means a list of one."""
-    return (names,) if isinstance(names, str) else names
-
-
-Names = Annotated[tuple[str, ...], BeforeValidator(_listed), Field(strict=False)]
+Names = Annotated[tuple[str, ...], BeforeValidator(one_or_more), Field(strict=False)]
 
 
 class TableSection(Strict):
-    """Your own records: a csv or parquet table with a label column, or an npz archive with x and y.
-
-    Args:
-        name: ``file``.
-        path: of the one file; or ``train`` and ``holdout``, where the first has the members.
-        train: file of the members.
-        holdout: file of the others.
-        label: column of the labels.
-        id: column of the records' names; positions by default.
-        members: column that says whether a record trained the target, or a file with the ids of those that did.
-        groups: columns by which the report divides the records. They stay features unless they are left out.
-        leave_out: columns that are not features.
-        categories: columns of numbers that are names, such as codes; one-hot like text.
-        max_categories: most features of a text column.
-        standardise: whether numbers and dates get mean 0 and standard deviation 1, as networks want them.
-        columns: names of the columns, if the first line of the file is already a record.
-        separator: between cells; found by itself.
-        decimal: sign of the numbers; found by itself.
-        regression: whether the labels are real numbers that a model predicts; what looks like it is refused by default.
-    """
+    """Your own records: a csv or parquet table with a label column, or an npz archive with x and y."""
 
     name: Literal["file"]
-    path: str | None = None
-    train: str | None = None
-    holdout: str | None = None
-    label: str = "label"
-    id: str | None = None
+    path: str | None = None  # of the one file; or train and holdout
+    train: str | None = None  # file of the members
+    holdout: str | None = None  # file of the others
+    label: str = "label"  # column of the labels
+    id: str | None = None  # column of the records' names; positions by default
+    # column that says whether a record trained the target, or a file with the ids of those that did
     members: str | None = Field(default=None, validation_alias=AliasChoices("members", "member"))
-    groups: Names = ()
-    leave_out: Names = ()
-    categories: Names = ()
-    max_categories: Annotated[int, Field(ge=2)] = 50
-    standardise: bool = False
-    columns: Names | None = None
-    separator: Annotated[str, Field(min_length=1, max_length=1)] | None = None
-    decimal: Decimal | None = None
-    regression: bool | None = None
+    groups: Names = ()  # columns by which the report divides the records; features too, unless they are left out
+    leave_out: Names = ()  # columns that are not features
+    categories: Names = ()  # columns of numbers that are names, such as codes; one-hot like text
+    max_categories: Annotated[int, Field(ge=2)] = 50  # most features of a text column
+    standardise: bool = False  # whether numbers and dates get mean 0 and standard deviation 1, as networks want them
+    columns: Names | None = None  # names of the columns, if the first line of the file is already a record
+    separator: Annotated[str, Field(min_length=1, max_length=1)] | None = None  # between cells; found by itself
+    decimal: Decimal | None = None  # sign of the numbers; found by itself
+    regression: bool | None = None  # whether a model predicts the labels; what looks like it is refused by default
 
     @model_validator(mode="after")
     def _one_source(self) -> Self:
@@ -308,27 +223,25 @@ class TableSection(Strict):
         """The one file, or those of the members and of the others."""
         return tuple(name for name in (self.path, self.train, self.holdout) if name is not None)
 
+    def data_set(self, population: Population, **known: Any) -> Dataset:
+        """The records of these files, with what is known about them."""
+        files = " and ".join(visible(Path(name).name) for name in self.files)
+        about = f"{len(population)} records from {files}."
+        return Dataset(name="file", about=about, population=population, **known)
+
 
 _TEXT = (".csv", ".tsv", ".tab", ".txt", ".data", ".dat")
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Rows:
-    """The rows of one file, or of several with the same columns.
+    """The rows of one file, or of several with the same columns."""
 
-    Args:
-        columns: [N] cells by name.
-        counts: rows of each file.
-        paths: of the files.
-        separator: of the first file.
-        notes: what a reader of the report should know.
-    """
-
-    columns: dict[str, list[str]]
-    counts: tuple[int, ...]
+    columns: dict[str, list[str]]  # [N] cells by name
+    counts: tuple[int, ...]  # rows of each file
     paths: tuple[Path, ...]
-    separator: str
-    notes: tuple[str, ...] = ()
+    separator: str  # of the first file
+    notes: tuple[str, ...] = ()  # what a reader of the report should know
 
     def __len__(self) -> int:
         return sum(self.counts)

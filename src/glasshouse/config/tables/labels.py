@@ -28,14 +28,8 @@ _PER_CLASS = 10  # records per value, on average, below which many numbers are n
 
 
 def as_targets(cells: list[str], *, decimal: Decimal, place: str) -> NDArray[Any]:
-    """[N] real numbers that a model predicts.
-
-    Example:
-        >>> as_targets(["2", "1,5"], decimal=",", place="d.csv: price")
-        array([2. , 1.5])
-    """
-    wrong = [cell for cell in cells if not is_number(cell, decimal)]
-    if wrong:
+    """[N] real numbers that a model predicts."""
+    if wrong := [cell for cell in cells if not is_number(cell, decimal)]:
         raise InputError(f"{place}: {shortened(wrong[0])} is not a number, and a regression predicts numbers.")
     return np.array([as_number(cell, decimal) for cell in cells])
 
@@ -46,16 +40,7 @@ def as_labels(cells: list[str], *, decimal: Decimal, place: str) -> NDArray[Any]
     So they are equal to the classes of a model that the user has trained on the same table. Labels that look like the
     target of a regression, or like names, are refused.
 
-    Args:
-        cells: [N] none of them empty.
-        decimal: the decimal sign of the file.
-        place: the file and the column, for errors.
-
-    Example:
-        >>> as_labels(["2", "10.0", "2"], decimal=".", place="d.csv: label")
-        array([ 2, 10,  2])
-        >>> as_labels(["True", "false"], decimal=".", place="d.csv: label")
-        array([ True, False])
+    None of the cells is empty. ``place`` is the file and the column, for errors.
     """
     different = Counter(cells)
     numbers = all(is_number(cell, decimal) for cell in different)
@@ -85,25 +70,13 @@ _SPLITS = {"train": "1", "test": "0", "holdout": "0"}
 _ENOUGH = 30  # records; with fewer, a column can be like the members by chance
 
 
-def is_column(members: str | None, rows: Rows) -> bool:
-    """Whether the key ``members`` names a column of the table."""
-    return members is not None and members in rows.columns
-
-
 def read_members(section: TableSection, rows: Rows, ids: TextArray, folder: Path) -> BoolArray | None:
-    """[N] which records trained the target; None if the audit file does not say.
-
-    Args:
-        section: the keys of ``data: {name: file}``.
-        rows: of the table.
-        ids: [N] of the records.
-        folder: where paths start.
-    """
+    """[N] which of the records with these ids trained the target; None if the audit file does not say."""
     if len(rows.counts) == 2:
         return np.arange(len(rows)) < rows.counts[0]
     if section.members is None:
         return None
-    if is_column(section.members, rows):
+    if section.members in rows.columns:
         cells = [_SPLITS.get(cell.lower(), cell) for cell in rows.columns[section.members]]
         flags = as_flags(cells, place=f"{rows.place}: {section.members}")
         if len(empty := np.flatnonzero(flags < 0)):
@@ -124,20 +97,7 @@ def read_members(section: TableSection, rows: Rows, ids: TextArray, folder: Path
 
 
 def refuse_telling(x: FloatArray, names: Sequence[str], members: BoolArray, place: str) -> None:
-    """Refuse a feature that is the membership itself; models would learn it, and every attack would look strong.
-
-    Args:
-        x: [N, F] features.
-        names: [F] of the features.
-        members: [N] who trained the target.
-        place: the file, for errors.
-
-    Example:
-        >>> members = np.arange(40) < 20
-        >>> refuse_telling(members[:, None].astype(float), ["split = train"], members, "people.csv")
-        Traceback (most recent call last):
-        glasshouse.InputError: people.csv: the feature 'split = train' says who is a member. Leave its column ...
-    """
+    """Refuse a feature [N, F] that is the membership itself: models would learn it, and every attack look strong."""
     if len(members) < _ENOUGH:
         return
     telling = (x == members[:, None]).all(axis=0) | (x != members[:, None]).all(axis=0) & np.isin(x, (0, 1)).all(axis=0)

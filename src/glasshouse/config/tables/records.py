@@ -6,41 +6,33 @@ models. It looks at all records of the table and at no membership, so a feature 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.preprocessing import OneHotEncoder
 
 from glasshouse.config.tables.columns import Column, Rows, TableSection, file_decimal, read_column, read_rows
-from glasshouse.config.tables.labels import NO_LABEL, as_labels, as_targets, is_column, read_members, refuse_telling
-from glasshouse.core.arrays import BoolArray, FloatArray
+from glasshouse.config.tables.labels import NO_LABEL, as_labels, as_targets, read_members, refuse_telling
+from glasshouse.core.arrays import FloatArray
 from glasshouse.core.errors import InputError
 from glasshouse.data import Population
+from glasshouse.data.named import Dataset
 from glasshouse.io.limits import check_memory
 
 LARGEST = 1e38  # of a feature: models work in float32, where more is infinite
 _NAMED = 12  # columns that a note lists by name
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
-class Encoded:
-    """Features and what was done for them.
+class Encoded(NamedTuple):
+    """Features and what was done for them."""
 
-    Args:
-        x: [N, F] the features, in the order of the columns.
-        names: [F] of the features.
-        notes: what a reader of the report should know.
-        warnings: columns that are probably not meant as features.
-    """
-
-    x: FloatArray
-    names: tuple[str, ...]
-    notes: tuple[str, ...]
-    warnings: tuple[str, ...]
+    x: FloatArray  # [N, F] in the order of the columns
+    names: tuple[str, ...]  # [F]
+    notes: tuple[str, ...]  # what a reader of the report should know
+    warnings: tuple[str, ...]  # columns that are probably not meant as features
 
 
 def encode(columns: Sequence[Column], *, most: int, standardise: bool, place: str) -> Encoded:
@@ -50,27 +42,11 @@ def encode(columns: Sequence[Column], *, most: int, standardise: bool, place: st
     a second feature says where. A text column has one feature per value, at most ``most``: the rarest values share the
     last one. An empty cell of text is a value of its own. A column without anything in it is left out.
 
-    Args:
-        columns: of the features.
-        most: features of a text column.
-        standardise: whether numbers and dates get mean 0 and standard deviation 1.
-        place: the file, for errors.
-
-    Example:
-        >>> age = Column(name="age", kind="number", cells=["3", "", "5"], values=np.array([3.0, np.nan, 5.0]))
-        >>> town = Column(name="town", kind="text", cells=["Oslo", "Bergen", "Oslo"])
-        >>> found = encode([age, town], most=50, standardise=False, place="people.csv")
-        >>> found.names
-        ('age', 'age is empty', 'town = Bergen', 'town = Oslo')
-        >>> found.x
-        array([[3., 0., 0., 1.],
-               [4., 1., 1., 0.],
-               [5., 0., 0., 1.]])
     """
     used = [column for column in columns if column.kind != "empty"]
     if not used:
         raise InputError(f"{place}: has no column of features.")
-    width = sum(_width(column, most) for column in used)
+    width = sum(min(most, len(set(column.cells))) if column.kind == "text" else 2 for column in used)
     check_memory(
         width * len(used[0].cells) * 8,
         place=place,
@@ -87,10 +63,6 @@ def encode(columns: Sequence[Column], *, most: int, standardise: bool, place: st
         notes=_notes(columns, len(names), most=most, standardise=standardise),
         warnings=tuple(text for column in used if (text := _like_an_id(column, most))),
     )
-
-
-def _width(column: Column, most: int) -> int:
-    return min(most, len(set(column.cells))) if column.kind == "text" else 2
 
 
 def _numbers(column: Column, standardise: bool) -> tuple[FloatArray, list[str]]:
@@ -170,48 +142,10 @@ def _like_an_id(column: Column, most: int) -> str:
     return ""
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
-class Records:
-    """What an audit takes from a file.
-
-    Args:
-        population: the records.
-        members: [N] which of them trained the target; None if the file does not say.
-        groups: columns [N] that divide the records, by name.
-        notes: how columns became features.
-        warnings: columns that are probably not meant as features, and labels that only one file has.
-        remade: columns that are not in the features as they stand in the file: text, dates, empty cells.
-    """
-
-    population: Population
-    members: BoolArray | None = None
-    groups: Mapping[str, NDArray[Any]] = field(default_factory=dict)
-    notes: tuple[str, ...] = ()
-    warnings: tuple[str, ...] = ()
-    remade: tuple[str, ...] = ()
-
-
-def read_records(section: TableSection, folder: Path) -> Records:
-    r"""The records of a table, every column as numbers.
-
-    Args:
-        section: the keys of ``data: {name: file}``.
-        folder: where paths start.
-
-    Example:
-        >>> import tempfile
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     _ = (Path(folder) / "people.csv").write_text("age,sex,label\n30,f,no\n,m,yes\n40,f,yes\n")
-        ...     records = read_records(TableSection(name="file", path="people.csv", groups=("sex",)), Path(folder))
-        >>> records.population.x
-        array([[30.,  0.,  1.,  0.],
-               [35.,  1.,  0.,  1.],
-               [40.,  0.,  1.,  0.]])
-        >>> records.groups
-        {'sex': array(['f', 'm', 'f'], dtype='<U1')}
-    """
+def read_records(section: TableSection, folder: Path) -> Dataset:
+    """The records of the tables that a section names, every column as numbers; its paths start in the folder."""
     rows = read_rows(section, folder)
-    by_column = section.members if is_column(section.members, rows) else None
+    by_column = section.members if section.members in rows.columns else None
     special = [name for name in (section.label, section.id, by_column) if name is not None]
     rows.check([*special, *section.groups, *section.leave_out, *section.categories])
     if section.label in section.leave_out:
@@ -222,12 +156,12 @@ def read_records(section: TableSection, folder: Path) -> Records:
     others, groups, texts = {*special, *section.leave_out}, set(section.groups), set(section.categories)
     features = dict.fromkeys(name for name in rows.columns if name not in others)
     read = {name: cells for name, cells in rows.columns.items() if name in features or name in groups}
-    numeric = {name: cells for name, cells in rows.columns.items() if name in features or name == section.label}
-    decimal = section.decimal or file_decimal(
-        {name: cells for name, cells in numeric.items() if name not in texts},
-        separator=rows.separator,
-        place=rows.place,
-    )
+    numeric = {
+        name: cells
+        for name, cells in rows.columns.items()
+        if (name in features or name == section.label) and name not in texts
+    }
+    decimal = section.decimal or file_decimal(numeric, separator=rows.separator, place=rows.place)
     most = section.max_categories
     columns = {
         name: read_column(name, cells, decimal=decimal, most=most, as_text=name in texts, place=rows.place)
@@ -243,8 +177,8 @@ def read_records(section: TableSection, folder: Path) -> Records:
     members = read_members(section, rows, population.ids, folder)
     if members is not None:
         refuse_telling(encoded.x, encoded.names, members, rows.place)
-    return Records(
-        population=population,
+    return section.data_set(
+        population,
         members=members,
         groups={name: columns[name].groups for name in section.groups},
         notes=(*rows.notes, *encoded.notes, *(["Numbers have a decimal comma."] if decimal == "," else [])),
