@@ -154,7 +154,7 @@ def test_a_tree_that_knows_its_records_by_heart_is_advised_larger_leaves(advice:
     told = " ".join(found.sentences())
     assert "Advised: min_samples_leaf=40 (leak −" in told
     assert "On a fresh target" in told
-    assert [row["number"] for row in found.rows()] == [1, 2, 3, 4]
+    assert found.table()["number"].tolist() == [1, 2, 3, 4]
 
 
 def test_intervals_are_corrected_for_all_that_was_tried(advice: tuple[Advice, Path]) -> None:
@@ -174,7 +174,9 @@ def test_an_advice_goes_on_with_the_pools_that_are_there(
     )
     again = _advise(pools)
     assert len(fits) == 4, "the four targets; no shadow model"
-    assert [row | {"seconds": 0} for row in again.rows()] == [row | {"seconds": 0} for row in found.rows()]
+    assert [row | {"seconds": 0} for row in again.table().rows()] == [
+        row | {"seconds": 0} for row in found.table().rows()
+    ]
 
 
 def test_what_there_is_no_time_for_is_left_out_with_the_reason(tmp_path: Path) -> None:

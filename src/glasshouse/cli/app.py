@@ -37,6 +37,7 @@ COMMANDS = {
     "new": "new",
     "audit": "audit",
     "score": "audit",
+    "advise": "audit",
     **dict.fromkeys(("report", "compare", "verify", "lookup", "appendix", "index", "check"), "saved_runs"),
     "reproduce": "reproduce",
     "doctor": "doctor",

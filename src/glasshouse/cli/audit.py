@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import dataclasses
 import importlib
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
 
@@ -11,16 +14,18 @@ import typer
 
 from glasshouse.auditing.call import DEFAULT_ATTACKS, audit_evidence
 from glasshouse.auditing.options import Attacker, Evaluation
-from glasshouse.cli.app import app, interruptible
-from glasshouse.cli.steps import Output, finish, with_output
+from glasshouse.cli.app import app, interruptible, say
+from glasshouse.cli.steps import Memory, Output, Quiet, Shared, checked, finish, with_output
 from glasshouse.compute import RayCluster, chosen_compute
-from glasshouse.config import AuditFile, read_audit_file, run_audit_file, with_options
+from glasshouse.config import AuditFile, advise_audit_file, read_audit_file, run_audit_file, with_options
 from glasshouse.core.errors import InputError
 from glasshouse.core.escape import visible
 from glasshouse.evaluation import PrivacyClaim
 from glasshouse.evidence import Mode, read_evidence
 from glasshouse.io.caches import keep_code_private
-from glasshouse.io.files import resolved
+from glasshouse.io.files import resolved, write_file
+from glasshouse.io.folders import check_page
+from glasshouse.report import read_run
 
 _NEXT = """
 Next, audit your own model. `glasshouse new table` writes an audit file to start from (torch, sklearn, gnn: a script).
@@ -75,28 +80,83 @@ def audit(
         importlib.import_module("glasshouse.graph.audit")  # now, so that loading does not count as computing
     keep_code_private()  # before a factory of the user's own has anything compiled
     computing = time.perf_counter()
-    with interruptible(out):
-        try:
-            result = run_audit_file(
-                config,
-                folder=file.parent if file else Path.cwd(),
-                compute=compute,
-                progress=output.progress,
-                trust_code=trust_code,
-                bounded=True,
-            )
-        except InputError as error:
-            raise error if file is None else InputError(*[_placed(fault, file) for fault in error.faults]) from error
+    reading = {"compute": compute, "trust_code": trust_code, "bounded": True}
+    with interruptible(out), _named(file):
+        result = run_audit_file(config, folder=file.parent if file else Path.cwd(), progress=output.progress, **reading)
+    if file is not None:  # for `glasshouse advise RUN`
+        settings = {**result.context.settings, "audit_file": str(file)}
+        result = dataclasses.replace(result, context=dataclasses.replace(result.context, settings=settings))
     seconds = time.perf_counter() - started
     finish(result, output, out=out, policy=policy, key=key, seconds=seconds, loading=computing - started)
     if file is None and not output.as_json:
         typer.echo(_NEXT)
 
 
+@contextmanager
+def _named(file: Path | None) -> Iterator[None]:
+    """Faults inside the block under the name of the audit file."""
+    try:
+        yield
+    except InputError as error:
+        raise error if file is None else InputError(*[_placed(fault, file) for fault in error.faults]) from error
+
+
 def _placed(fault: str, file: Path) -> str:
     """A fault under the name of the audit file, unless it already names a file."""
     named = fault.startswith(str(file)) or ": " not in fault or "/" in fault.split(":")[0]
     return fault if named else f"{file}: {fault}"
+
+
+@app.command()
+def advise(
+    file: Annotated[Path, typer.Argument(help="Audit file, or the folder of a run that was made from one.")],
+    out: Annotated[Path, typer.Option(help="Folder for the page, the figures and the shadow pools.")] = Path(
+        "runs/advice"
+    ),
+    minutes: Annotated[
+        float | None, typer.Option(min=0.01, help="Time budget: what is not finished by then is left out.")
+    ] = None,
+    cost: Annotated[
+        float, typer.Option(min=0, max=100, help="Points of accuracy that the advised defence may cost.")
+    ] = 1.0,
+    workers: Annotated[int | None, typer.Option(help="Number of local processes that train and score.")] = None,
+    trust_code: Annotated[
+        bool, typer.Option(help="Allow code that the file names: factories and pickled graphs.")
+    ] = False,
+    shared: Shared = False,
+    memory: Memory = None,
+    quiet: Quiet = False,
+) -> None:
+    """Try the defences that fit the model of an audit file: what each gains and costs. Run it again to go on."""
+    file = _audit_file_of(file)
+    config, _ = checked(lambda: read_audit_file(file), lambda: check_page(out / "advice.html"))
+    keep_code_private()
+    with interruptible(), _named(file):
+        found = advise_audit_file(
+            config,
+            folder=file.parent,
+            minutes=minutes,
+            pool=resolved(out) / "pools",
+            most_accuracy=cost / 100,
+            progress=False if quiet else None,
+            compute=chosen_compute(workers=workers, cluster=None, gpus=None),
+            trust_code=trust_code,
+            bounded=True,
+        )
+    write_file(out / "advice.csv", found.table().to_csv())
+    page = write_file(out / "advice.html", found.page(title=f"Defences for {file.name}"))
+    say(*found.sentences(), *(f"Not measured: {name}: {why}" for name, why in found.left_out.items()))
+    say(f"Report: {page.resolve()}")
+
+
+def _audit_file_of(path: Path) -> Path:
+    """The audit file that a run was made from, if this is a run's folder."""
+    if not (path / "run.json").is_file():
+        return path
+    named = read_run(path).context.settings.get("audit_file")
+    if not named:
+        raise InputError(f"{path}: was not made from an audit file. Give the file, or use glasshouse.advise in Python.")
+    return Path(str(named))
 
 
 @app.command()

@@ -25,9 +25,10 @@ from pydantic import (
 
 from glasshouse.attacks import attack_names, create
 from glasshouse.attacks.registry import find_attack
-from glasshouse.auditing.call import audit
+from glasshouse.auditing.advise import advise
 from glasshouse.auditing.options import GROUPS
 from glasshouse.auditing.result import AuditResult
+from glasshouse.auditing.targets import audit_of
 from glasshouse.compute import Compute
 from glasshouse.config.data import Data, DigitsData
 from glasshouse.config.graph import GraphSection
@@ -41,6 +42,7 @@ from glasshouse.data import as_members, random_subsets
 from glasshouse.data.named import Dataset
 from glasshouse.io.limits import process_limit
 from glasshouse.query.labels_only import LabelOnly
+from glasshouse.report.advice import Advice
 
 
 class TrainedTarget(Strict):
@@ -290,22 +292,24 @@ def with_options(config: AuditFile, **given: Any) -> AuditFile:
     return config.model_copy(update=update)
 
 
-def run_audit_file(
-    config: AuditFile,
-    *,
-    folder: Path,
-    compute: Compute | None = None,
-    progress: bool | None = None,
-    trust_code: bool = False,
-    bounded: bool = False,
-) -> AuditResult:
-    """Run the audit that a file describes.
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Prepared:
+    """What a file asks for, read and checked: the arguments of `glasshouse.audit` or `glasshouse.graph.audit`."""
+
+    data: Any  # a population or a graph
+    arguments: dict[str, Any]  # the others
+    said: tuple[str, ...] = ()  # what was noticed while the data were read
+
+
+def prepared(
+    config: AuditFile, *, folder: Path, compute: Compute | None = None, trust_code: bool = False, bounded: bool = False
+) -> Prepared:
+    """Read the data, the target and the trainer that a file names.
 
     Args:
         config: the checked file.
         folder: where its paths and modules start.
         compute: where shadow models are trained and attacks do their long steps; here by default.
-        progress: whether to show bars; by default on a terminal, and elsewhere a plain line now and then.
         trust_code: whether to import the functions that the file names, and to read pickles. Without it, a file that
             needs this is refused.
         bounded: whether this process has a hard limit on memory while the files that it names are read (not while
@@ -320,32 +324,56 @@ def run_audit_file(
         "seed": config.seed,
         "pool": None if config.pool is None else folder / config.pool,
         "compute": compute,
-        "progress": progress,
     }
     common |= {name: value for name in ("title", "attacks") if (value := getattr(config, name)) is not None}
     reading: AbstractContextManager[None] = process_limit() if bounded and not trust_code else nullcontext()
-    said: tuple[str, ...] = ()
     if config.is_graph:
-        from glasshouse.graph import audit as graph_audit
-
         section = config.graph or GraphSection()
         with reading:
             arguments = section.arguments(folder=folder, seed=config.seed, attacker=config.group("attacker"))
             check_shadows(config.shadows, len(arguments["members"]))
-        result = graph_audit(**arguments, **common, minutes=config.minutes)
-    else:
-        with reading:
-            data = (config.data or DigitsData(name="digits")).load(folder, config.seed)
-            check_shadows(config.shadows, len(data.population))
-            model, members = config.target.load(data, folder, config.seed)
-            trainer = config.trainer.build(data.population, folder)
-        advice = config.trainer.advice(data.population)
-        for line in advice:
-            _LOG.warning("%s", visible(line))
-        said = (*data.notes, *data.warnings, *advice)
-        query = LabelOnly(seed=config.seed) if config.answers == "labels" else None
-        common["attacker"] = dataclasses.replace(config.group("attacker"), query=query)
-        common["evaluation"] = dataclasses.replace(common["evaluation"], groups=data.groups or None)
-        result = audit(data.population, model=model, members=members, trainer=trainer, about=data.about, **common)
-    context = dataclasses.replace(result.context, author=config.author, notes=(*said, *result.context.notes))
+        return Prepared(data=arguments.pop("data"), arguments={**arguments, **common, "minutes": config.minutes})
+    with reading:
+        data = (config.data or DigitsData(name="digits")).load(folder, config.seed)
+        check_shadows(config.shadows, len(data.population))
+        model, members = config.target.load(data, folder, config.seed)
+        trainer = config.trainer.build(data.population, folder)
+    advice = config.trainer.advice(data.population)
+    for line in advice:
+        _LOG.warning("%s", visible(line))
+    query = LabelOnly(seed=config.seed) if config.answers == "labels" else None
+    common["attacker"] = dataclasses.replace(config.group("attacker"), query=query)
+    common["evaluation"] = dataclasses.replace(common["evaluation"], groups=data.groups or None)
+    common |= {"model": model, "members": members, "trainer": trainer, "about": data.about}
+    return Prepared(data=data.population, arguments=common, said=(*data.notes, *data.warnings, *advice))
+
+
+def run_audit_file(config: AuditFile, *, folder: Path, progress: bool | None = None, **reading: Any) -> AuditResult:
+    """Run the audit that a file describes.
+
+    Args:
+        config: the checked file.
+        folder: where its paths and modules start.
+        progress: whether to show bars; by default on a terminal, and elsewhere a plain line now and then.
+        reading: the other options of `prepared`.
+    """
+    found = prepared(config, folder=folder, **reading)
+    result = audit_of(found.data)(found.data, **found.arguments, progress=progress)
+    context = dataclasses.replace(result.context, author=config.author, notes=(*found.said, *result.context.notes))
     return dataclasses.replace(result, context=context)
+
+
+def advise_audit_file(
+    config: AuditFile,
+    *,
+    folder: Path,
+    minutes: float | None,
+    pool: Path | None,
+    most_accuracy: float,
+    progress: bool | None = None,
+    **reading: Any,
+) -> Advice:
+    """Try the defences that fit the trainer of a file; options as of `glasshouse.advise` and `prepared`."""
+    found = prepared(config, folder=folder, **reading)
+    given = found.arguments | {"minutes": minutes, "pool": pool, "most_accuracy": most_accuracy, "progress": progress}
+    return advise(found.data, **given)

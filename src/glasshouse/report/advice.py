@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+import numpy as np
+
+from glasshouse.core.table import Table
 from glasshouse.evaluation import Interval
 from glasshouse.report.format import percent, rate
 from glasshouse.report.html import render_page
@@ -94,10 +97,15 @@ class Advice:
             )
         return tuple(told)
 
-    def rows(self) -> list[dict[str, object]]:
-        """One row per model, the one as it is first, numbered as in the picture."""
+    @property
+    def models(self) -> list[tuple[int, MeasuredDefence]]:
+        """All that was measured, numbered as in the picture: the model as it is, the defences, the fresh target."""
         fresh = () if self.fresh is None else (self.fresh,)
-        return [
+        return list(enumerate((self.before, *self.tried, *fresh), start=1))
+
+    def table(self) -> Table:
+        """One row per model."""
+        rows = [
             {
                 "number": number,
                 "defence": one.name,
@@ -111,20 +119,18 @@ class Advice:
                 "accuracy_high": one.accuracy_interval.high,
                 "seconds": round(one.seconds, 1),
             }
-            for number, one in enumerate((self.before, *self.tried, *fresh), start=1)
+            for number, one in self.models
         ]
+        return Table({name: np.array([row[name] for row in rows]) for name in rows[0]})
 
     def page(self, *, title: str) -> str:
         """One HTML page: the advice, the trade-off as a picture, and every trial."""
-        every = (self.before, *self.tried, *(() if self.fresh is None else (self.fresh,)))
         points = [
-            Point(number, one.accuracy, one.accuracy_interval, one.leak, one.interval)
-            for number, one in enumerate(every, start=1)
+            Point(number, one.accuracy, one.accuracy_interval, one.leak, one.interval) for number, one in self.models
         ]
         return render_page(
             "advice.html.j2",
             title=title,
             advice=self,
-            models=list(enumerate(every, start=1)),
             tradeoff=tradeoff_picture(points, fpr=self.fpr),
         )
