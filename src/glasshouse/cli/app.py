@@ -47,7 +47,7 @@ COMMANDS = {
 
 
 def described(command: str) -> str:
-    """The first paragraph of a command's help, which is read in its module: to import that takes seconds."""
+    """The first paragraph of a command's help, from the source of its module: importing that takes seconds."""
     return _docstrings(COMMANDS[command])[command].partition("\n\n")[0]
 
 

@@ -82,8 +82,8 @@ _TIMES = 12  # how much larger the cells are than the file
 def adult(*, records: int | None = None, seed: int = 0) -> Dataset:
     """Census income (UCI Adult): ``adult/adult.data`` and ``adult/adult.test`` under `data_root`.
 
-    Numbers are standardised and categories are one-hot, so that one population works for every kind of model. So many
-    ``records`` are drawn; all 48 842 by default.
+    Numbers are standardised and categories are one-hot, so that one population works for every kind of model.
+    ``records`` is how many to draw; all 48 842 by default.
     """
     folder = data_root() / "adult"
     rows: list[list[str]] = []

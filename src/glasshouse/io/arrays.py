@@ -242,7 +242,7 @@ _TENSOR_KINDS |= {"F16": "<f2", "F32": "<f4", "F64": "<f8"}
 
 
 def read_safetensors(path: Path, *, only: Collection[str] | None = None) -> dict[str, NDArray[Any]]:
-    """The arrays of a file, which stay in it until they are looked at; ``only`` some of them, but all are judged."""
+    """The arrays of a file, or only some, which stay in it until they are looked at; all are judged by the header."""
     size = file_size(path)
     check_memory(size, place=str(path), what="its arrays take")
     with guarded(path, what=_SAFETENSORS), path.open("rb") as file:

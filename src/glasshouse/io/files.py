@@ -142,7 +142,10 @@ def digest(path: Path) -> str:
 
 
 def strange_file(folder: Path, *, read: bool = False) -> str:
-    """What in a folder its ``run.json`` does not name, or, if files are read, does not describe; empty if nothing."""
+    """The first file in a run's folder that its list does not name or, if files are read, that was changed since.
+
+    Empty if the list describes all of them.
+    """
     listed = _listed(folder / "run.json")
     if listed is None and read:
         return f"{folder}: is not a run of Glasshouse (it has no run.json that lists its files)"

@@ -149,7 +149,7 @@ def read_column(
 ) -> Column:
     """A column [N] as numbers, truths or dates if all cells that are not empty are; otherwise as text.
 
-    With ``as_text``, numbers in it are names. At ``most`` so many texts get a feature of their own: a column with more
+    With ``as_text``, numbers in it are names. ``most`` is how many texts get a feature of their own: a column with more
     different numbers than that, and a few words, is refused, since as text it would lose its numbers.
     """
     different = Counter(cells)
