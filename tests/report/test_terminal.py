@@ -7,7 +7,7 @@ from glasshouse.report import print_summary
 from tests.strategies import gaussian_evidence
 
 
-def printed(**options: object) -> str:
+def printed(*, width: int = 140, verbose: bool = False, **options: object) -> str:
     evidence, members = gaussian_evidence(records=400, models=8, shift=2.0, seed=0)
     named = Evidence(
         target_loss=evidence.target_loss,
@@ -15,18 +15,41 @@ def printed(**options: object) -> str:
         shadow_members=evidence.shadow_members,
         ids=[f"[red]{i}[/red]" for i in range(400)],
     )
-    console = Console(width=140, record=True, file=open("/dev/null", "w"))  # noqa: SIM115, PTH123
-    print_summary(audit_evidence(named, **({"members": members} | options)).summary(), console)  # type: ignore[arg-type]
+    console = Console(width=width, record=True, file=open("/dev/null", "w"))  # noqa: SIM115, PTH123
+    result = audit_evidence(named, **({"members": members} | options))  # type: ignore[arg-type]
+    print_summary(result.summary(), console, verbose=verbose)
     console.file.close()
     return console.export_text()
 
 
-def test_the_terminal_shows_attacks_records_and_verdict() -> None:
-    text = printed()
-    assert "TPR at 1 % FPR" in text
-    assert "Records most at risk" in text
-    assert "the strongest of 4 attacks on simulated targets" in text.replace("\n", " ")
-    assert "[red]" in text  # markup in an id is shown, not obeyed
+def test_the_verdict_comes_first_in_five_lines_of_80_columns_and_the_table_fits() -> None:
+    lines = printed(width=80).splitlines()
+    assert max(map(len, lines)) <= 80
+    empty = [number for number, line in enumerate(lines) if not line.strip()]
+    assert lines[1].startswith("High exposure. Attackers can clearly tell")
+    assert any(" of members (" in line and " FPR; ε ≥ " in line for line in lines[1:6])
+    assert any(line.startswith("Next: ") for line in lines[1:7])
+    assert empty[0] <= 6, "a title and five lines"
+    assert {line.split()[0] for line in lines[empty[0] :] if "%" in line and "(" in line} >= {"base", "lira", "stacked"}
+    assert "…" not in "".join(lines)
+    assert sum("[red]" in line for line in lines) == 5, "whole ids; markup in an id is shown, not obeyed"
+
+
+def test_more_is_printed_only_if_asked_for() -> None:
+    said = "the strongest of 4 attacks on simulated targets"
+    short, long = printed(), printed(verbose=True)
+    assert said not in short
+    assert said in " ".join(long.split())
+    assert "flagged at 1 % FPR" in long
+    assert "This audit would detect" in long
+    assert "No guarantee was claimed" in long
+
+
+def test_a_null_lists_no_records() -> None:
+    evidence, members = gaussian_evidence(records=400, models=8, shift=0.0, seed=0)
+    text = str(audit_evidence(evidence, members=members))
+    assert "No leak shown." in text
+    assert "Records most at risk" not in text
 
 
 def test_without_members_it_shows_whom_it_would_call() -> None:

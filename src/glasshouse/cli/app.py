@@ -32,18 +32,15 @@ from glasshouse.core.escape import visible
 from glasshouse.core.progress import work_so_far
 from glasshouse.io.limits import lacks_memory
 
-# by name: the module of this room that registers the command with `app`
-COMMANDS = {
-    "new": "new",
-    "audit": "audit",
-    "score": "audit",
-    "advise": "audit",
-    **dict.fromkeys(("report", "compare", "verify", "lookup", "appendix", "index", "check"), "saved_runs"),
-    "reproduce": "reproduce",
-    "doctor": "doctor",
-    "attacks": "doctor",
-    "datasets": "doctor",
+# by what a user wants to do and by name: the module of this room that registers the command with `app`
+_BY_AIM = {
+    "Start": {"new": "new", "doctor": "doctor", "attacks": "doctor", "datasets": "doctor"},
+    "Audit": {"audit": "audit", "score": "audit", "advise": "audit"},
+    "Decide": dict.fromkeys(("check", "compare", "index", "appendix"), "saved_runs"),
+    "Share and keep": dict.fromkeys(("report", "verify", "lookup"), "saved_runs"),
+    "Research": {"reproduce": "reproduce"},
 }
+COMMANDS = {name: module for commands in _BY_AIM.values() for name, module in commands.items()}
 
 
 def described(command: str) -> str:
@@ -63,7 +60,11 @@ class _Commands(TyperGroup):
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
         # what is not imported yet is there for help and completion, by its name and its line
-        known = {name: TyperCommand(name, help=described(name)) for name in COMMANDS}
+        known = {
+            name: TyperCommand(name, help=described(name), rich_help_panel=aim)
+            for aim, commands in _BY_AIM.items()
+            for name in commands
+        }
         self.commands = {**known, **self.commands}
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
@@ -81,6 +82,8 @@ class _Commands(TyperGroup):
 app = typer.Typer(
     cls=_Commands,
     help="Tells the owner of a trained model how visible its training records are from outside.",
+    epilog="Exit codes: 0 done; 2 wrong input, one line for each fault; 3 a limit is exceeded (check) or a file is "
+    "damaged (verify); 4 inconclusive (check); 130 or 143 stopped.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
 )

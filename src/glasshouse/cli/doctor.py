@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import importlib.metadata
+import inspect
 import json
 import os
 import platform
@@ -14,12 +15,13 @@ import shutil
 from collections.abc import Callable, Iterator
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import joblib
 import typer
 
-from glasshouse.attacks import attack_names
+from glasshouse.attacks import Attack, attack_names
+from glasshouse.attacks.registry import find_attack
 from glasshouse.auditing.steps import library_versions
 from glasshouse.cli.app import app
 from glasshouse.cli.steps import Json
@@ -192,13 +194,33 @@ _NO_GRAPH = "  none here: the extra `graph` is not installed. Run: pip install '
 
 @app.command()
 def attacks() -> None:
-    """List the names of the attacks for files and options; those that need a graph come last."""
+    """List the attacks: what each is, needs and costs; those that need a graph come last."""
     on_records = attack_names(graph=False)
-    typer.echo("\n".join(on_records))
-    typer.echo("\nOn graphs also:")
-    typer.echo("\n".join(name for name in attack_names() if name not in on_records))
+    for name in attack_names():
+        if name not in on_records and not _graph_installed():
+            continue
+        kind = find_attack(name)
+        about = (inspect.getdoc(kind) or "").partition("\n")[0]
+        typer.echo(f"{name}\n    {about}\n    {_needs(kind)}\n")
     if not _graph_installed():
         typer.echo(_NO_GRAPH)
+
+
+def _needs(attack: type[Attack[Any]]) -> str:
+    """What an attack needs and costs, in two short sentences."""
+    needs = ["a graph"] if attack.kind == "graph" else []
+    needs += ["shadow models" if attack.least_models else "no shadow model"]
+    needs += ["the probabilities of all classes"] if attack.needs_logits else []
+    needs += ["records known to be outside"] if attack.needs_public else []
+    needs += ["losses from the training"] if attack.needs_trace else []
+    cost = "one query per record"
+    if attack.least_models:
+        cost = "one query per record and model"
+        if attack.kind == "graph":
+            cost = "queries about sampled graphs, for each model"
+        elif not attack.quick_simulation:
+            cost += ", and learning from simulated targets"
+    return f"Needs {' and '.join(needs)}. Costs {cost}."
 
 
 @app.command()

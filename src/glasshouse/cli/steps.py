@@ -70,6 +70,12 @@ PolicyFile = Annotated[
     Path | None, typer.Option("--policy", help="YAML file of limits, as for check; the report rates the run by them.")
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Do not show progress.")]
+Verbose = Annotated[
+    bool,
+    typer.Option(
+        "--verbose", "-v", help="Print more: what was noticed, ε, precision, groups, and what could be found."
+    ),
+]
 Redact = Annotated[bool, typer.Option("--redact", help="Replace the ids of records with keyed hashes.")]
 
 
@@ -86,6 +92,7 @@ class Output:
     memory: Memory = None
     as_json: Json = False
     quiet: Quiet = False
+    verbose: Verbose = False
 
     @property
     def progress(self) -> bool | None:
@@ -170,7 +177,7 @@ def finish(
         typer.echo(json.dumps(metrics_json(result.summary())))
     else:
         console = Console(width=None if sys.stdout.isatty() else 140)
-        print_summary(result.summary(), console, policy=policy)
+        print_summary(result.summary(), console, policy=policy, verbose=output.verbose)
         console.print()
         if out is not None and fault is None:
             say(f"Report: {(out / 'report.html').resolve()}")

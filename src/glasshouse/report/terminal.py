@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import io
 import math
+from collections.abc import Iterator
 
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table as RichTable
 
 from glasshouse.core.escape import visible
-from glasshouse.report.decision.rating import rating_of
+from glasshouse.report.decision.next_steps import next_steps
+from glasshouse.report.decision.rating import Rating, rating_of
 from glasshouse.report.decision.verdict import (
     groups_sentence,
     list_sentence,
@@ -20,51 +22,87 @@ from glasshouse.report.decision.verdict import (
     whole_sentence,
 )
 from glasshouse.report.figures import columns_at
+from glasshouse.report.format import percent, rate
 from glasshouse.report.policy import Policy
 from glasshouse.report.summary import Summary
 
-_WIDTH = 120  # of a summary as text
+_WIDTH = 80  # of a summary as text
 
 
-def print_summary(summary: Summary, console: Console, *, policy: Policy | None = None) -> None:
-    """Print the rating by a policy, the verdict, the attacks, the records most at risk and what was noticed."""
-    context = summary.context
-    console.print(f"[bold]{_safe(context.title)}[/bold]")
-    for warning in context.warnings:
+def print_summary(summary: Summary, console: Console, *, policy: Policy | None = None, verbose: bool = False) -> None:
+    """Print the verdict in a few lines, the attacks and the records most at risk.
+
+    Args:
+        summary: of the run.
+        console: where to print.
+        policy: that rates the run; the usual one by default.
+        verbose: also print what was noticed, ε, precision, groups, and which leak could have been found.
+    """
+    console.print(f"[bold]{_safe(summary.context.title)}[/bold]")
+    if summary.context.about:
+        console.print(_safe(summary.context.about), highlight=False)
+    for warning in summary.context.warnings:
         console.print(f"[bold red]WARNING: {_safe(warning)}[/bold red]", highlight=False)
-    random = "" if summary.random_members is None else summary.random_members.sentence()
-    for note in filter(None, (*summary.notes, target_sentence(context), random)):
-        console.print(f"• {_safe(note)}", highlight=False)
+    rating = rating_of(summary, policy)
+    said = " ".join(rating.sentences if verbose or rating.level == "unknown" else rating.sentences[:1])
+    console.print(f"[bold]{_safe(rating.word)}.[/bold] {_safe(said)}", highlight=False)
+    for line in [*_facts(summary, rating, policy), *(one.line for one in rating.findings if rating.own)]:
+        console.print(_safe(line), highlight=False)
     console.print()
-    console.print(_attacks(summary))
+    console.print(_attacks(summary, verbose=verbose))
     for name, reason in summary.left_out.items():  # below the table: a sentence in a cell would push out the others
         console.print(f"{_safe(name)} was left out: {_safe(reason)}", highlight=False)
-    if summary.top_records.height:
+    if summary.conclusion.lists_records:
         console.print()
         console.print(_records(summary))
-    console.print()
-    rating = rating_of(summary, policy)
-    console.print(f"[bold]{_safe(rating.word)}.[/bold] {_safe(' '.join(rating.sentences))}", highlight=False)
-    for finding in rating.findings if rating.own else ():
-        console.print(f"  {_safe(finding.line)}", highlight=False)
-    console.print(_safe(summary.verdict), highlight=False)
+    if verbose:
+        console.print()
+        for line in _more(summary):
+            console.print(_safe(line), highlight=False)
+
+
+def _facts(summary: Summary, rating: Rating, policy: Policy | None) -> Iterator[str]:
+    """The figure of the verdict, the most exposed group, and the first thing to do: a line each."""
+    shown, privacy = summary.conclusion.measured, summary.privacy
+    if shown is not None and shown.rate is not None:
+        low, high = shown.rate.tpr_interval
+        proven = f"; ε ≥ {privacy.shown:.2f}" if privacy is not None and privacy.shown > 0 else ""
+        wrong = shown.rate.wanted if shown.rate.reached else shown.rate.fpr
+        yield (
+            f"{shown.title} identifies {percent(shown.rate.tpr)} of members ({100 * low:.1f}–{100 * high:.1f}) at "
+            f"{rate(wrong)} FPR{proven}."
+        )
+    if (cell := summary.worst_cell) is not None:
+        yield (
+            f"Most exposed: {cell.name}, {cell.identified} of {cell.members} members flagged and {cell.flagged} of "
+            f"{cell.non_members} non-members."
+        )
+    for step in next_steps(summary, rating, policy)[:1]:
+        yield f"Next: {step.title[0].lower()}{step.title[1:]}."
+
+
+def _more(summary: Summary) -> Iterator[str]:
+    """What the report says in its expert section, a line each."""
+    random = "" if summary.random_members is None else summary.random_members.sentence()
     privacy, best = summary.privacy, summary.attack(summary.strongest)
-    answers = [
+    lines = [
+        summary.verdict,
         *([privacy.sentence(), privacy.gaussian_sentence()] if privacy is not None else []),
         whole_sentence(best),
         precision_sentence(best),
         list_sentence(best, leak=summary.conclusion.lists_records),
         groups_sentence(summary.groups, summary.worst_cell),
         *(power_sentences(summary.power)[:1] if summary.power is not None else []),
+        *(f"• {note}" for note in (*summary.notes, target_sentence(summary.context), random) if note),
     ]
-    for answer in filter(None, answers):
-        console.print(_safe(answer), highlight=False)
+    return filter(None, lines)
 
 
-def summary_text(summary: Summary) -> str:
+def summary_text(summary: Summary, *, verbose: bool = False) -> str:
     """What `print_summary` prints, as plain text for any file or notebook."""
     file = io.StringIO()
-    print_summary(summary, Console(file=file, width=_WIDTH, color_system=None, legacy_windows=False))
+    console = Console(file=file, width=_WIDTH, color_system=None, legacy_windows=False)
+    print_summary(summary, console, verbose=verbose)
     return "\n".join(line.rstrip() for line in file.getvalue().splitlines())
 
 
@@ -73,26 +111,28 @@ def _safe(text: str) -> str:
     return escape(visible(text))
 
 
-def _attacks(summary: Summary) -> RichTable:
+def _attacks(summary: Summary, *, verbose: bool) -> RichTable:
+    """One row per attack; counts of flags need more than 80 columns, and are shown if asked for."""
     table = RichTable(title="Attacks (95 % intervals in brackets)", title_justify="left", box=None, pad_edge=False)
     columns = columns_at("terminal", summary.attacks, summary.fprs)
-    table.add_column("attack")
-    for column in columns:
+    measured = [column for column in columns if column.figure.high != math.inf]
+    shown = columns if verbose or not measured else measured
+    table.add_column("attack", no_wrap=True)
+    for column in shown:
         count = column.figure.high == math.inf
         table.add_column(column.title, no_wrap=not count, justify="right" if count else "left")
     for attack in summary.attacks:
-        cells = [column.text(attack, "{value}{unit} [{low}, {high}]") for column in columns]
-        table.add_row(_safe(attack.name), *map(_safe, cells))
+        table.add_row(_safe(attack.name), *[_safe(one.text(attack, "{value}{unit} ({low}–{high})")) for one in shown])
     return table
 
 
 def _records(summary: Summary) -> RichTable:
     """The first few by the strongest attack; the columns of all attacks would not fit a terminal."""
-    top = summary.top_records.head(5)
-    shown = [name for name in top if name in ("id", "label", "member") or name.startswith(f"{summary.strongest}_")]
+    top, score = summary.top_records.head(5), f"{summary.strongest}_score"
+    shown = [name for name in top if name in ("id", "label", "member", score)]
     table = RichTable(title="Records most at risk", title_justify="left", box=None, pad_edge=False)
     for name in shown:
-        table.add_column(_safe(name.replace("_", " ")), no_wrap=True)
+        table.add_column(_safe(name.replace("_", " ")), overflow="fold")
     for row in top.rows():
         table.add_row(*[_safe(f"{row[n]:.3g}" if isinstance(row[n], float) else str(row[n])) for n in shown])
     return table
