@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -25,6 +26,7 @@ from glasshouse.report.decision.verdict import accusation_table, group_leak_tabl
 from glasshouse.report.figures import Estimate, columns_at
 from glasshouse.report.html import picture_style
 from glasshouse.report.json_io import metrics_json, run_json
+from glasshouse.report.notebook import notebook_html, roc_figure
 from glasshouse.report.pictures.roc import roc_picture
 from glasshouse.report.policy import Policy, stored_policy
 from glasshouse.report.redaction import Redactor, redacted_context
@@ -73,6 +75,13 @@ class AuditResult:
 
     def __str__(self) -> str:
         return summary_text(self.summary())
+
+    def _repr_html_(self) -> str:
+        return notebook_html(self.summary())
+
+    def plot(self) -> Any:
+        """The ROC curves with their bands, both axes logarithmic, as a matplotlib figure."""
+        return roc_figure(self.summary())
 
     def table(self) -> Table:
         """One row per attack: every figure of `glasshouse.report.figures.FIGURES` that a table shows.

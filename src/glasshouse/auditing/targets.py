@@ -63,6 +63,9 @@ class SeveralTargets:
     def __repr__(self) -> str:
         return f"SeveralTargets({len(self.results)} targets, the first: {self.results[0]!r})"
 
+    def _repr_html_(self) -> str:
+        return self.table()._repr_html_()
+
     def save(self, folder: Path | str, *, overwrite: bool = False, policy: Policy | None = None) -> Path:
         """Write ``table.csv``, and the run of each target in a folder of its own, ``target-1`` and so on.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import html
 import io
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -12,6 +13,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from glasshouse.core.errors import InputError, needs_extra
 from glasshouse.core.escape import cell_text, visible
+
+_SHOWN = 60  # rows in a notebook
 
 
 class Table(Mapping[str, NDArray[Any]]):
@@ -92,6 +95,14 @@ class Table(Mapping[str, NDArray[Any]]):
         widths = [max(map(len, column)) for column in cells]
         lines = zip(*cells, strict=True)
         return "\n".join("  ".join(c.ljust(w) for c, w in zip(line, widths, strict=True)).rstrip() for line in lines)
+
+    def _repr_html_(self) -> str:
+        """As a notebook shows it."""
+        head = "".join(f"<th>{html.escape(visible(name))}</th>" for name in self._columns)
+        cells = zip(*(map(_cell, column.tolist()) for column in self.head(_SHOWN)._columns.values()), strict=True)
+        rows = "".join("<tr>" + "".join(f"<td>{html.escape(one)}</td>" for one in row) + "</tr>" for row in cells)
+        more = f"<p>{self.height} rows, of which {_SHOWN} are shown.</p>" if self.height > _SHOWN else ""
+        return f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>{more}"
 
     def __repr__(self) -> str:
         return f"Table({self.height} rows: {', '.join(self._columns)})"

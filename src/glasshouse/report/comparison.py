@@ -161,6 +161,11 @@ class Comparison:
     verdict: str  # what was found, in words
     notes: tuple[str, ...]  # what else a reader has to know
 
+    def _repr_html_(self) -> str:
+        from glasshouse.report.notebook import comparison_html  # which needs templates
+
+        return comparison_html(self)
+
 
 RESAMPLED = {"paired": "paired", "unpaired": "unpaired", "opposed": "unpaired and opposite members"}
 

@@ -70,6 +70,11 @@ def render_page(template: str, *, title: str, **values: Any) -> str:
     )
 
 
+def render_part(template: str, **values: Any) -> str:
+    """A part of somebody else's page, such as the output of a notebook's cell."""
+    return _TEMPLATES.get_template(template).render(**values)
+
+
 def picture_style() -> str:
     """The style sheet of pictures, which is also included in pictures that are separate files."""
     return _file("pictures.css")
