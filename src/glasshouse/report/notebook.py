@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 from markupsafe import Markup
@@ -47,7 +48,7 @@ def notebook_html(summary: Summary) -> str:
         rating=rating_of(summary),
         exposure=exposure,
         people=exposure_picture(exposure, name="notebook"),
-        columns=columns_at("html", summary.attacks, summary.fprs),
+        columns=[one for one in columns_at("terminal", summary.attacks, summary.fprs) if one.figure.high < math.inf],
         roc=roc_picture(curves) if curves else None,
         names=[name for name in top if name in ("id", "label", "member", score)],
         records=list(top.rows()) if summary.conclusion.lists_records else [],
