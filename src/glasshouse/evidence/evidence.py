@@ -97,25 +97,24 @@ class Evidence:
                 f"expected [K, {len(target)}], one row per shadow model."
             )
         names = as_ids(ids, len(target), place="ids")
-        losses: dict[str, FloatArray] = {}
+        if (target_residual is None) != (shadow_residual is None):
+            raise InputError("residuals: give target_residual and shadow_residual, or neither.")
+        made: dict[str, Any] = {"ids": names, "public": public, "notes": tuple(notes)}
         faults: list[str] = []
         for place, given in (("target_loss", target), ("shadow_loss", shadows)):
             try:
-                losses[place] = checked_losses(given, names, place=place)
+                made[place] = checked_losses(given, names, place=place)
             except InputError as error:
                 faults += error.faults
         raise_faults(faults)
-        members = as_members(shadow_members, shadows.shape, place="shadow_members")
-        codes = None if labels is None else checked_labels(labels, len(target))
-        outputs = {
-            "target_logits": _as_logits(target_logits, target.shape, "target_logits", names, codes),
-            "shadow_logits": _as_logits(shadow_logits, shadows.shape, "shadow_logits", names, codes),
-        }
-        residuals = _as_residuals(target_residual, shadow_residual, shadows.shape, names)
-        trace = traced_losses(target_trace, len(target), ids=names)
-        # the class is frozen, so its fields are set through its dictionary
-        vars(self).update(losses, shadow_members=members, ids=names, labels=codes, **outputs, **residuals)
-        vars(self).update(target_trace=trace, public=public, notes=tuple(notes))
+        made["shadow_members"] = as_members(shadow_members, shadows.shape, place="shadow_members")
+        made["labels"] = codes = None if labels is None else checked_labels(labels, len(target))
+        made["target_logits"] = _as_logits(target_logits, target.shape, "target_logits", names, codes)
+        made["shadow_logits"] = _as_logits(shadow_logits, shadows.shape, "shadow_logits", names, codes)
+        made["target_residual"] = _as_residuals(target_residual, target.shape, "target_residual", names)
+        made["shadow_residual"] = _as_residuals(shadow_residual, shadows.shape, "shadow_residual", names)
+        made["target_trace"] = traced_losses(target_trace, len(target), ids=names)
+        vars(self).update(made)  # the class is frozen, so its fields are set through its dictionary
 
     def __repr__(self) -> str:
         return f"Evidence({self.records} records, {self.models} shadow models)"
@@ -301,12 +300,7 @@ class Evidence:
 
 
 def checked_losses(losses: FloatArray, ids: TextArray, *, place: str) -> FloatArray:
-    """Losses [N] or [K, N] that are finite and not negative; rounding below 0 becomes 0, anything else is refused.
-
-    Example:
-        >>> checked_losses(np.array([-1e-9, 0.5]), np.array(["ann", "bob"]), place="target_loss")
-        array([0. , 0.5])
-    """
+    """Losses [N] or [K, N] that are finite and not negative; rounding below 0 becomes 0, anything else is refused."""
     check_finite(losses, ids, place=place, models=losses.ndim == 2)
     if losses.min(initial=0.0) >= 0:
         return losses
@@ -357,17 +351,11 @@ def _as_logits(
     return values
 
 
-def _as_residuals(
-    target: ArrayLike | None, shadows: ArrayLike | None, shape: tuple[int, ...], ids: TextArray
-) -> dict[str, FloatArray | None]:
-    if target is None and shadows is None:
-        return {"target_residual": None, "shadow_residual": None}
-    if target is None or shadows is None:
-        raise InputError("residuals: give target_residual and shadow_residual, or neither.")
-    made: dict[str, FloatArray | None] = {}
-    for name, given, wanted in (("target_residual", target, shape[1:]), ("shadow_residual", shadows, shape)):
-        made[name] = values = _as_numbers(given, name)
-        if values.shape != wanted:
-            raise InputError(f"{name}: expected numbers of shape {list(wanted)}, as the losses have.")
-        check_finite(values, ids, place=name, models=len(wanted) == 2)
-    return made
+def _as_residuals(given: ArrayLike | None, shape: tuple[int, ...], name: str, ids: TextArray) -> FloatArray | None:
+    if given is None:
+        return None
+    values = _as_numbers(given, name)
+    if values.shape != shape:
+        raise InputError(f"{name}: expected numbers of shape {list(shape)}, as the losses have.")
+    check_finite(values, ids, place=name, models=len(shape) == 2)
+    return values

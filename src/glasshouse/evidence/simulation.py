@@ -34,12 +34,7 @@ def reference_rows(members: BoolArray, k: int) -> NDArray[np.intp]:
 
 
 def rows_without(left: NDArray[np.intp], models: int) -> NDArray[np.intp]:
-    """The other rows of a pool, rising: [R, 1] or [R, N], without those that are left out, [L, 1] or [L, N] and rising.
-
-    Example:
-        >>> rows_without(np.array([[1, 0], [2, 3]]), 4).tolist()
-        [[0, 1], [3, 2]]
-    """
+    """The rows of a pool, rising, [R, 1] or [R, N], without those that are left out, [L, 1] or [L, N] and rising."""
     rows = np.repeat(np.arange(models - len(left))[:, None], left.shape[1], axis=1)
     for gone in left:
         rows += rows >= gone
@@ -52,16 +47,12 @@ def left_out_models(members: BoolArray, targets: Iterable[int] | None = None) ->
     They are the target itself and its complement. If it has none, but every record is in equally many models, one model
     of the opposite side is left out for each record. See `Evidence.simulated` for the reason. The time for all targets,
     which all models are by default, grows with K N.
-
-    Example:
-        >>> members = np.array([[1, 1, 0, 0], [0, 0, 1, 1], [1, 0, 1, 0], [0, 1, 0, 1]], dtype=bool)
-        >>> [left.ravel().tolist() for left in left_out_models(members)]
-        [[0, 1], [0, 1], [2, 3], [2, 3]]
     """
     chosen = list(range(len(members)) if targets is None else targets)
     first = {row: len(members) - 1 - back for back, row in enumerate(reversed(_rows_as_bytes(members)))}
     complements = [first.get(row) for row in _rows_as_bytes(~members[chosen])]
-    opposite = _OppositeModels(members) if None in complements and _balanced(members) else None
+    balanced = len(members) > 1 and len(np.unique(members.sum(axis=0))) == 1  # every record is in equally many models
+    opposite = _OppositeModels(members) if None in complements and balanced else None
     for k, complement in zip(chosen, complements, strict=True):
         if complement is not None:
             yield np.array([[min(k, complement)], [max(k, complement)]])
@@ -71,11 +62,6 @@ def left_out_models(members: BoolArray, targets: Iterable[int] | None = None) ->
 
 def _rows_as_bytes(members: BoolArray) -> list[bytes]:
     return [row.tobytes() for row in np.packbits(members, axis=1)]
-
-
-def _balanced(members: BoolArray) -> bool:
-    """Whether every record is in equally many models."""
-    return len(members) > 1 and len(np.unique(members.sum(axis=0))) == 1
 
 
 class _OppositeModels:
