@@ -55,12 +55,6 @@ def rehearse(attack: Any, members: BoolArray) -> None:
 
     If there are very many records, only some are tried. Those with the fewest in- and out-models are among them, since
     an attack may fail on these. Any error other than a refusal is ignored here: it will appear with the true losses.
-
-    Example:
-        >>> from glasshouse.attacks import LiRA
-        >>> rehearse(LiRA(), np.array([[True, True], [True, False]]))
-        Traceback (most recent call last):
-        glasshouse.InputError: shadow_members: record '0' has 0 out-models and this attack needs 1 ...
     """
     chosen = np.arange(members.shape[1])
     if members.size > _ANSWERS and not any(np.ndim(value) for value in vars(attack).values()):  # one number per record

@@ -26,20 +26,10 @@ _LOG_FREEDOMS = (-20.0, 20.0)  # of half the degrees of freedom; more than this 
 
 @dataclass(frozen=True, kw_only=True)
 class VariancePrior:
-    """Scaled inverse chi-squared prior of a record's variance: an inverse gamma with other parameters.
+    """Scaled inverse chi-squared prior of a record's variance: an inverse gamma with other parameters."""
 
-    Args:
-        freedom: d₀, the degrees of freedom that it counts for; infinite if all records have the same variance.
-        variance: s₀², towards which it pulls.
-
-    Example:
-        >>> prior = VariancePrior(freedom=4.0, variance=1.0)
-        >>> prior.updated(Moments(np.array([3.0]), np.array([0.0]), np.array([14.0])))
-        (array([6.]), array([3.]))
-    """
-
-    freedom: float
-    variance: float
+    freedom: float  # d₀, the degrees of freedom that it counts for; infinite if all records have the same variance
+    variance: float  # s₀², towards which it pulls
 
     def updated(self, side: Moments) -> tuple[FloatArray, FloatArray]:
         """Degrees of freedom and variance of each record, given its own margins, [N] each."""
@@ -131,14 +121,6 @@ def fit_variance_prior(side: Moments) -> VariancePrior:
     The logarithm of a variance with d degrees of freedom has the variance ψ'(d/2) even if all variances are equal.
     What is left of its observed variance is the prior's ψ'(d₀/2) (Smyth 2004). If nothing is left, all records get one
     variance. Records with only one model are ignored.
-
-    Example:
-        >>> rng = np.random.default_rng(0)
-        >>> variance = 2.0 * 6.0 / rng.chisquare(6.0, size=20_000)  # d₀ = 6, s₀² = 2
-        >>> squares = variance * rng.chisquare(3.0, size=20_000)
-        >>> fitted = fit_variance_prior(Moments(np.full(20_000, 4.0), np.zeros(20_000), squares))
-        >>> round(fitted.freedom), round(fitted.variance, 1)
-        (6, 2.0)
     """
     known = side.models > 1
     freedom, squares = side.models[known] - 1, side.squares[known]

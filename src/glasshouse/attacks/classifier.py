@@ -173,11 +173,6 @@ def _true_class(loss: FloatArray) -> FloatArray:
 
 
 def sorted_log_probabilities(logits: NDArray[Any]) -> FloatArray:
-    """Log-probabilities [rows, C], largest first, so that the order of the classes does not matter.
-
-    Example:
-        >>> sorted_log_probabilities(np.array([[0.0, np.log(3.0)]])).round(2)
-        array([[-0.29, -1.39]])
-    """
+    """Log-probabilities [rows, C], largest first, so that the order of the classes does not matter."""
     sorted_up = np.sort(log_softmax(np.asarray(logits, dtype=np.float64), axis=-1), axis=-1)
     return np.asarray(np.maximum(sorted_up[:, ::-1], _FLOOR))

@@ -36,20 +36,10 @@ class Example(NamedTuple):
 
 
 class LinearGaussian(NamedTuple):
-    """The distribution of answers given signals: Gaussian, with a mean linear in the signals and one covariance.
+    """The distribution of answers given signals: Gaussian, with a mean linear in the signals and one covariance."""
 
-    Args:
-        coefficients: [1 + F, Q], constants in the first row.
-        covariance: [Q, Q].
-
-    Example:
-        >>> line = LinearGaussian(coefficients=np.array([[1.0], [2.0]]), covariance=np.eye(1))
-        >>> line.log_density(np.array([[3.0]]), np.array([[7.0]])).round(4)  # at its mean
-        array([-0.9189])
-    """
-
-    coefficients: FloatArray
-    covariance: FloatArray
+    coefficients: FloatArray  # [1 + F, Q], constants in the first row
+    covariance: FloatArray  # [Q, Q]
 
     def log_density(self, signals: FloatArray, margins: FloatArray) -> FloatArray:
         """Log-densities, [N], of answers [N, Q] given signals [N, F]."""
@@ -61,17 +51,11 @@ class LinearGaussian(NamedTuple):
 
 
 class SidesFit(NamedTuple):
-    """A Gaussian of members' answers and one of the others', for each fold of records.
+    """A Gaussian of members' answers and one of the others', for each fold of records."""
 
-    Args:
-        inside: Gaussians of members; the one at position f judges records of fold f.
-        outside: the same of the others.
-        folds: [N] the fold of each record.
-    """
-
-    inside: tuple[LinearGaussian, ...]
-    outside: tuple[LinearGaussian, ...]
-    folds: NDArray[np.intp]
+    inside: tuple[LinearGaussian, ...]  # of members; the one at position f judges records of fold f
+    outside: tuple[LinearGaussian, ...]  # the same of the others
+    folds: NDArray[np.intp]  # [N] the fold of each record
 
     def log_ratio(self, signals: FloatArray, margins: FloatArray) -> FloatArray:
         """Log-likelihood ratios, [N], of members to others, for answers [N, Q] given signals [N, F]."""
@@ -98,13 +82,6 @@ def fit_sides(examples: Iterable[Example], folds: NDArray[np.intp]) -> SidesFit:
 
     Rows are added one target at a time to one small triangular matrix per fold and side (QR), so that memory stays
     small and no digits are lost by squaring.
-
-    Example:
-        >>> members = np.array([True, True, False, False])
-        >>> example = Example(np.empty((4, 0)), np.array([[1.0], [3.0], [0.0], [-2.0]]), members)
-        >>> fit = fit_sides([example], np.zeros(4, dtype=int))
-        >>> fit.inside[0].coefficients.round(6), fit.outside[0].covariance.round(6)
-        (array([[2.]]), array([[2.]]))
     """
     keys = list(itertools.product((True, False), range(int(folds.max()) + 1)))
     triangles: dict[tuple[bool, int], FloatArray] = {}

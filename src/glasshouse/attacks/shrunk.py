@@ -27,27 +27,13 @@ _PANELS = 4  # more cost time and change little
 
 @dataclass(frozen=True, kw_only=True)
 class CommonShift:
-    """How much higher margins of members are, estimated from all records.
+    """How much higher margins of members are, estimated from all records."""
 
-    Args:
-        shift: δ, the mean shift.
-        variance: τ², the variance of the shifts of single records around it.
-        inside: σ_in², the variance of a record's margin over in-models.
-        outside: σ_out², the same over out-models.
-        error: standard error of the mean shift.
-
-    Example:
-        >>> common = CommonShift(shift=2.0, variance=0.0, inside=1.0, outside=1.0)
-        >>> side = Moments(np.array([1.0]), np.array([0.0]), np.array([0.0]))
-        >>> common.predictive(side, side, inside=True)  # half its own mean of 0, half the other side's and the shift
-        (array([1.]), array([1.5]))
-    """
-
-    shift: float
-    variance: float
-    inside: float
-    outside: float
-    error: float = 0.0
+    shift: float  # δ, the mean shift
+    variance: float  # τ², the variance of the shifts of single records around it
+    inside: float  # σ_in², the variance of a record's margin over in-models
+    outside: float  # σ_out², the same over out-models
+    error: float = 0.0  # standard error of the mean shift
 
     @property
     def clear(self) -> bool:
@@ -191,13 +177,7 @@ def _panels(members: BoolArray) -> list[NDArray[np.intp]]:
 
 
 def fit_common_shift(within: Moments, outside: Moments) -> CommonShift:
-    """The shift and its variance that match the observed moments of the records' differences of means.
-
-    Example:
-        >>> side = Moments(np.full(2, 2.0), np.array([0.0, 1.0]), np.array([2.0, 2.0]))
-        >>> fit_common_shift(side._replace(mean=side.mean + 3.0), side).shift
-        3.0
-    """
+    """The shift and its variance that match the observed moments of the records' differences of means."""
     spreads = []
     for side in (within, outside):
         freedom = (side.models - 1).sum()

@@ -38,27 +38,16 @@ _BLOCK = 1 << 13  # records that are handled at once
 
 
 class StackedFit(NamedTuple):
-    """What was learned from a pool.
+    """What was learned from a pool."""
 
-    Args:
-        parameters: those parameters of the attack that affect the learning.
-        plan: the simulated targets.
-        fit: the posterior; its held-out log-odds have BASE's part in them.
-        share: share of members among simulated targets.
-        base: BASE, tuned to the pool.
-        line: turns BASE's scores into log-odds.
-        part: BASE's part in the log-odds: 0, 1/2 or 1.
-        clear: whether members of held-out simulated targets are clearly found.
-    """
-
-    parameters: tuple[object, ...]
-    plan: TargetPlan
-    fit: CrossFit
-    share: float
-    base: BASE
-    line: Calibrated
-    part: float
-    clear: bool
+    parameters: tuple[object, ...]  # those of the attack that affect the learning
+    plan: TargetPlan  # the simulated targets
+    fit: CrossFit  # the posterior; its held-out log-odds have BASE's part in them
+    share: float  # of members among simulated targets
+    base: BASE  # tuned to the pool
+    line: Calibrated  # turns BASE's scores into log-odds
+    part: float  # BASE's part in the log-odds: 0, 1/2 or 1
+    clear: bool  # whether members of held-out simulated targets are clearly found
 
 
 @register("stacked")

@@ -34,15 +34,9 @@ class LeaveOut:
     that it is in are added up again, so K choices take K log K steps and not K². Nothing is subtracted, so no digits
     are lost. In a pool of up to 64 models the others are added up one after the other, as if there were no groups.
 
-    Args:
-        parts: arrays [K, N] about the models. While sums are made, entries are changed for a moment.
-        combine: from such arrays about some models to the same about all of them together, [N] each; it is applied to
-            what it gave, too. Entries that are all 0 must not change what it gives.
-
-    Example:
-        >>> sums = LeaveOut([np.array([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]])], lambda values: (values.sum(axis=0),))
-        >>> sums.without(np.array([[1]])), sums.without(np.array([[0, 2]]))
-        ((array([6., 8.]),), (array([8., 6.]),))
+    ``combine`` makes, of arrays about some models [K, N] such as ``parts``, the same about all of them together, [N]
+    each; it is applied to what it gave, too, and entries that are all 0 must not change what it gives. While sums are
+    made, entries of ``parts`` are changed for a moment.
     """
 
     def __init__(self, parts: Sequence[FloatArray], combine: Callable[..., tuple[FloatArray, ...]]) -> None:
@@ -85,12 +79,7 @@ class LeaveOut:
 
 
 def moments(values: FloatArray, who: BoolArray) -> Moments:
-    """Moments of values [K, N] over the chosen entries of each column, [K, N]; every column needs at least one.
-
-    Example:
-        >>> moments(np.array([[1.0], [3.0], [9.0]]), np.array([[True], [True], [False]]))
-        Moments(models=array([2.]), mean=array([2.]), squares=array([2.]))
-    """
+    """Moments of values [K, N] over the chosen entries of each column, [K, N]; every column needs at least one."""
     found = np.empty((3, values.shape[1]))
 
     def write(some: slice) -> None:
@@ -107,12 +96,6 @@ def moments_among(
 
     A set is rows of the pool, [L, 1] the same for all records, or [L, N] record by record. Where none of the others
     counts, moments are 0; so are the squares, which take most of the time, if no ``spread`` is wanted.
-
-    Example:
-        >>> values, who = np.array([[1.0], [3.0], [9.0]]), np.array([[True], [True], [True]])
-        >>> moments_among(values, who, [np.array([[2]]), np.array([[0]])]).mean
-        array([[2.],
-               [6.]])
     """
     found = np.zeros((3, len(sets), values.shape[1]))
 
@@ -159,15 +142,7 @@ def wanted_sides(mode: Mode) -> list[bool]:
 
 
 def side_moments(evidence: Evidence, mode: Mode) -> list[Moments]:
-    """Moments of the shadow models' statistic over each wanted side; a record without models there is refused.
-
-    Example:
-        >>> evidence = Evidence(
-        ...     target_loss=[1.0], shadow_loss=[[np.log(2)], [np.log1p(np.e)]], shadow_members=[[1], [0]]
-        ... )
-        >>> [side.mean.round(6) + 0.0 for side in side_moments(evidence, "online")]
-        [array([-1.]), array([0.])]
-    """
+    """Moments of the shadow models' statistic over each wanted side; a record without models there is refused."""
     sides, statistic = wanted_sides(mode), evidence.shadow_statistic
     for inside in sides:
         evidence.require_side(inside=inside)
@@ -188,20 +163,8 @@ def simulated_moments(
     """Each simulated target with the moments over in-models (True), out-models (False) or all (None) of its references.
 
     These are the moments of `Evidence.simulated`, without a copy of the pool for every target: a model and its
-    complement, which have the same references, share their sums. The target's own losses are not used.
-
-    Args:
-        evidence: the pool.
-        sides: which sides are wanted, in this order.
-        statistic: [K, N] what is averaged; by default `Evidence.shadow_statistic`.
-        spread: whether the squares are wanted; else they are 0.
-
-    Example:
-        >>> members = np.array([[1, 0], [0, 1], [1, 0], [0, 1]], dtype=bool)
-        >>> loss = np.array([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0], [7.0, 8.0]])
-        >>> evidence = Evidence(target_loss=loss[0], shadow_loss=loss, shadow_members=members)
-        >>> next(simulated_moments(evidence, [True, None], statistic=loss)).sides[1].mean
-        array([6., 7.])
+    complement, which have the same references, share their sums. The target's own losses are not used. What is averaged
+    is the ``statistic`` [K, N], by default `Evidence.shadow_statistic`; squares are 0 if no ``spread`` is wanted.
     """
     members = evidence.shadow_members
     values = evidence.shadow_statistic if statistic is None else statistic  # [K, N]
@@ -223,11 +186,6 @@ def simulated_sets(
 
     They come several sets at a time: at most ``most``, where a large pool does not take too many turns so; all by
     default.
-
-    Example:
-        >>> members = np.array([[1, 1, 0, 0], [0, 0, 1, 1], [1, 0, 1, 0], [0, 1, 0, 1]], dtype=bool)
-        >>> [(targets, len(sets)) for targets, sets in simulated_sets(members)]
-        [([(0, 0), (1, 0), (2, 1), (3, 1)], 2)]
     """
     check_simulation(len(members))
     targets: list[tuple[int, int]] = []

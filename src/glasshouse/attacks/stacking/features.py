@@ -23,25 +23,18 @@ _SMALLEST_VARIANCE = 1e-6  # equal margins are possible; certainty is not
 
 
 class Usual(NamedTuple):
-    """What the features of a single record need to know of all records: a few numbers.
+    """What the features of a single record need to know of all records: a few numbers."""
 
-    Args:
-        shift: from the mean margin of out-models to that of in-models; 0 offline.
-        sides: by the name of a side: one variance for all records, and the prior of a record's own variance (None if no
-            record has two models there).
-    """
-
-    shift: float
+    shift: float  # from the mean margin of out-models to that of in-models; 0 offline
+    # by the name of a side: one variance for all records, and the prior of a record's own variance (None if no record
+    # has two models there)
     sides: dict[str, tuple[float, VariancePrior | None]]
 
 
 def usual_of(evidence: Evidence, references: NDArray[np.intp], *, mode: Mode) -> Usual:
-    """The numbers that all records of a pool share, without a copy of the pool; the target's losses are not looked at.
+    """The numbers that all records of a pool share, without a copy of the pool, from some rows of it as references.
 
-    Args:
-        evidence: the pool.
-        references: [R, 1] rows of the pool, the same for all records, or [R, N] record by record.
-        mode: ``"online"`` or ``"offline"``.
+    ``references`` are [R, 1] the same for all records, or [R, N] record by record. The target's losses are not used.
     """
     columns = slice(None) if references.shape[1] == 1 else np.arange(evidence.records)
     members = evidence.shadow_members[references[:, 0] if references.shape[1] == 1 else references, columns]
@@ -65,16 +58,6 @@ def record_features(evidence: Evidence, *, mode: Mode, usual: Usual | None = Non
 
     In a pool of small or large training sets some records have no in-model or no out-model. Online the mean of that
     side is then the mean of the other side, moved by the usual shift between the sides.
-
-    Args:
-        evidence: losses of a target and of the shadow models that it is compared with.
-        mode: ``"online"`` or ``"offline"``.
-        usual: what all records share, where the evidence is about some of them only.
-
-    Example:
-        >>> evidence = Evidence(target_loss=[0.1], shadow_loss=[[0.2], [1.0]], shadow_members=[[True], [False]])
-        >>> list(record_features(evidence, mode="offline"))
-        ['confidence', 'margin', 'base', 'outside', 'from_outside', 'own_from_outside', 'spread_outside']
     """
     target, shadows, members = evidence.target_loss, evidence.shadow_loss, evidence.shadow_members
     if usual is None:

@@ -24,13 +24,6 @@ class Scale:
     """Clip features [R, F] at quantiles of the rows that were learned from, then make their mean 0 and their width 1.
 
     So nothing is extrapolated: a value beyond these quantiles counts as the quantile.
-
-    Example:
-        >>> scale = Scale.of(np.array([[0.0], [1.0], [2.0], [99.0]]), tail=0.34)
-        >>> scale.apply(np.array([[1.5], [99.0], [1e9]])).round(2)
-        array([[0.],
-               [1.],
-               [1.]])
     """
 
     low: FloatArray

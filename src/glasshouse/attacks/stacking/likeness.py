@@ -36,26 +36,12 @@ class Likeness:
     (an answer at a point counts half). Such a share moves smoothly with the model whatever the answers are; a quantile
     of votes or labels does not: it is the same for many models and then one step away for the next, so that a target
     of the same kind seemed far from all others.
-
-    Args:
-        quantiles: [levels] quantiles of all their answers together.
-        points: [points] some of these quantiles, where shares are taken.
-        centre: [figures] mean over targets of the mean, the spread and the shares of a target's answers.
-        spread: [figures] standard deviation over targets.
-
-    Example:
-        >>> random = np.random.default_rng(0)
-        >>> like = Likeness.of(random.normal(size=(8, 1000)))
-        >>> bool(like.unlikeness(random.normal(size=1000)) < 5)
-        True
-        >>> bool(like.unlikeness(random.normal(3, 2, size=1000)) > 20)
-        True
     """
 
-    quantiles: FloatArray
-    points: FloatArray
-    centre: FloatArray
-    spread: FloatArray
+    quantiles: FloatArray  # [levels] of all their answers together
+    points: FloatArray  # [points] some of these quantiles, where shares are taken
+    centre: FloatArray  # [figures] mean over targets of the mean, the spread and the shares of a target's answers
+    spread: FloatArray  # [figures] standard deviation over targets
 
     @classmethod
     def of(cls, answers: Iterable[FloatArray], weights: Iterable[FloatArray] | None = None) -> Likeness:
@@ -95,10 +81,6 @@ class Likeness:
         """The same answers [N] in the same order, on the scale of the simulated targets.
 
         They are replaced quantile by quantile: the margins of a model that is surer than the pool become smaller.
-
-        Example:
-            >>> Likeness.of(np.array([[0.0, 1.0], [0.0, 1.0]])).matched(np.array([70.0, 50.0])).round(1)
-            array([1., 0.])
         """
         ordered = np.sort(answers)
         below, upto = (np.searchsorted(ordered, answers, side=side) for side in ("left", "right"))
@@ -122,10 +104,6 @@ def steadied(odds: FloatArray, *simple: FloatArray) -> FloatArray:
     What was learned from other targets may mislead; scores [N] of simple attacks, such as BASE, do not. The ranks of
     each are turned into normal quantiles. Their weighted sum (4 for what was learned, 3 for the mean of the others)
     gives the order in which the sorted log-odds are assigned.
-
-    Example:
-        >>> steadied(np.array([3.0, 2.0, -4.0, -5.0]), np.array([0.2, 0.9, 0.3, 0.1]))
-        array([ 2.,  3., -4., -5.])
     """
     both = _normal(odds) + _WEIGHT * np.mean([_normal(scores) for scores in simple], axis=0)
     return np.asarray(np.interp(rankdata(both), np.arange(1, len(odds) + 1), np.sort(odds)))

@@ -23,37 +23,23 @@ ENOUGH = 100_000  # pairs of a simulated target and a record: more of them cost 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class TargetPlan:
-    """Simulated targets of a pool.
+    """Simulated targets of a pool."""
 
-    Args:
-        targets: [T] rows of the pool that play the target.
-        references: for each target the rows that it may be compared with: [R, 1] the same for all records, or [R, N].
-        groups: [T] a target and its complement share a group, which is held out as a whole.
-        panels: sets of references for the true target, each as large as that of a simulated target; its scores are
-            averaged over them, so that what was learned with few references is not used with more.
-    """
-
-    targets: NDArray[np.intp]
-    references: tuple[NDArray[np.intp], ...]
-    groups: NDArray[np.intp]
+    targets: NDArray[np.intp]  # [T] rows of the pool that play the target
+    references: tuple[
+        NDArray[np.intp], ...
+    ]  # the rows that each may be compared with: [R, 1] for all records, or [R, N]
+    groups: NDArray[np.intp]  # [T] a target and its complement share a group, which is held out as a whole
+    # sets of references for the true target, each as large as that of a simulated target; its scores are averaged over
+    # them, so that what was learned with few references is not used with more
     panels: tuple[NDArray[np.intp], ...]
 
 
 def plan_targets(members: BoolArray, *, targets: int, seed: int, enough: int | None = None) -> TargetPlan:
-    """Choose simulated targets, in pairs where the pool has pairs.
+    """Choose simulated targets, in pairs where the pool has pairs: at most so many, and in small pools all models.
 
-    Args:
-        members: [K, N] members of each shadow model.
-        targets: how many play the target, at most; in small pools all models do.
-        seed: seed of the choice.
-        enough: how many pairs of a simulated target and a record are enough. With more of them fewer models play the
-            target: one of each pair, then fewer pairs, but at least four.
-
-    Example:
-        >>> members = np.array([[1, 1, 0, 0], [0, 0, 1, 1], [1, 0, 1, 0], [0, 1, 0, 1]], dtype=bool)
-        >>> plan = plan_targets(members, targets=16, seed=0)
-        >>> plan.targets, plan.references[0].tolist(), plan.groups
-        (array([0, 1, 2, 3]), [[2], [3]], array([0, 0, 1, 1]))
+    With more than ``enough`` pairs of a simulated target and a record, fewer models play the target: one of each pair,
+    then fewer pairs, but at least four.
     """
     count = len(members)
     check_simulation(count)
@@ -89,11 +75,6 @@ class StackedParameters:
 
     A copy by `dataclasses.replace` keeps what was learned if only the prior or the number of jobs changes. With another
     mode or seed, for example, it drops what was learned and learns again, so that nothing outdated is used.
-
-    Example:
-        >>> StackedParameters(folds=1)
-        Traceback (most recent call last):
-        glasshouse.InputError: folds, targets: 1, 16; use 2 and 4, or more.
     """
 
     posterior: ClassVar[bool] = True
