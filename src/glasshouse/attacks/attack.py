@@ -27,17 +27,13 @@ from glasshouse.evidence.simulation import SimulatedTarget, check_simulation
 class QueryCount(NamedTuple):
     """One query is one model asked about one record, or about one node of one graph.
 
-    Args:
-        per_record: queries for each judged record, mean over records; of the target and the shadow models together.
-        shared: queries made once for all records, such as RMIA's population Z or what a classifier learns from.
-
     Example:
         >>> QueryCount(per_record=9.0, shared=100).total(50)
         550
     """
 
-    per_record: float
-    shared: int = 0
+    per_record: float  # for each judged record, mean over records; of the target and the shadow models together
+    shared: int = 0  # made once for all records, such as about RMIA's population Z or what a classifier learns from
 
     def total(self, records: int) -> int:
         """Queries needed to judge this many records."""
@@ -113,21 +109,13 @@ V = TypeVar("V", bound=View, default=Evidence)
 
 
 class Judgement(NamedTuple):
-    """What an attack finds about a target.
+    """What an attack finds about a target."""
 
-    Args:
-        scores: [N], higher means member.
-        queries: how often models were asked.
-        warning: what a reader must know before believing the scores; usually empty.
-        details: figures that only this attack has, such as a sampler's acceptance rate.
-        sampled: [M, N] training sets that were sampled on the way; None if there were none.
-    """
-
-    scores: FloatArray
-    queries: QueryCount
-    warning: str = ""
-    details: Mapping[str, float] = {}
-    sampled: BoolArray | None = None
+    scores: FloatArray  # [N], higher means member
+    queries: QueryCount  # how often models were asked
+    warning: str = ""  # what a reader must know before believing the scores; usually empty
+    details: Mapping[str, float] = {}  # figures that only this attack has, such as a sampler's acceptance rate
+    sampled: BoolArray | None = None  # [M, N] training sets that were sampled on the way; None if there were none
 
 
 # methods of an attack whose first argument is what it looks at
@@ -253,8 +241,7 @@ class Attack(abc.ABC, Generic[V]):
         seconds = self.simulated_seconds(view) if is_worth_spreading() else None
         if seconds is not None and not is_worth_spreading(seconds):  # a prediction that falls short is not trusted:
             seconds = None  # the first target is then scored here, and measured
-        tasks = range(len(view.shadow_members))
-        yield from spread_in_order(_score_simulated, (self, view), tasks, seconds=seconds)
+        yield from spread_in_order(_score_simulated, (self, view), range(len(view.shadow_members)), seconds=seconds)
 
     def simulated_seconds(self, view: V) -> float | None:
         """How long all simulated targets should take in this process; None if only a trial can tell."""

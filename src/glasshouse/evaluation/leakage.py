@@ -384,19 +384,9 @@ class Power:
 def audit_power(
     members: int, non_members: int, fprs: Sequence[float], *, attacks: int, first: str | None = None
 ) -> Power:
-    """Which leak an audit could have shown, from its counts alone.
+    """Which leak an audit could have shown, from its counts alone: the audited records, the rates and the attacks.
 
-    Args:
-        members: how many members are audited.
-        non_members: how many others.
-        fprs: the wanted false-positive rates.
-        attacks: how many attacks share the error.
-        first: the figure, ``"auc"`` or ``"tpr@0.01"``, of one attack that gets most of the error (`error_share`).
-
-    Example:
-        >>> power = audit_power(1000, 1000, [0.01], attacks=3)
-        >>> round(power.auc, 3), round(power.rates[0].tpr, 3), power.finer_auc, power.non_members_for_rate
-        (0.542, 0.033, 0.52, 10000)
+    ``first`` is the figure of one attack that gets most of the error (`error_share`), ``"auc"`` or ``"tpr@0.01"``.
     """
     figures = attacks * (1 + len(fprs))
 

@@ -114,16 +114,7 @@ _WIDER = 0.5  # how far a signal may lie outside of what the table was learned f
 
 @dataclass(frozen=True, kw_only=True)
 class QuickEstimate:
-    """An estimate of what the strongest attack with eight shadow models would find on the same target.
-
-    Example:
-        >>> rng = np.random.default_rng(0)
-        >>> members = np.arange(1000) < 500
-        >>> evidence = Evidence(target_loss=rng.exponential(np.where(members, 0.3, 1.0)))
-        >>> found = quick_estimate_of(evidence, members)
-        >>> found.auc_interval.low < found.auc < found.auc_interval.high
-        True
-    """
+    """An estimate of what the strongest attack with eight shadow models would find on the same target."""
 
     models: int  # the shadow models that the estimate is made from, 0 or 1
     auc: float  # the estimated AUC
@@ -155,16 +146,9 @@ class QuickEstimate:
 def quick_estimate_of(
     evidence: Evidence, members: BoolArray, *, tables: Mapping[int, Table] = TABLES
 ) -> QuickEstimate | None:
-    """The estimate for a target; None with two or more shadow models, few records, or figures unlike all that is known.
+    """The estimate for a target; None with two or more shadow models, few records, or figures unlike all known ones.
 
-    Args:
-        evidence: losses of the target, and of at most one reference model.
-        members: [N] of the target; at least one hundred, and as many others.
-        tables: what was learned, by the number of shadow models.
-
-    Example:
-        >>> quick_estimate_of(Evidence(target_loss=[0.1, 2.0]), np.array([True, False])) is None  # too few records
-        True
+    Few are fewer than one hundred members, or others. ``tables`` have what was learned, by the number of shadow models.
     """
     few = min(int(members.sum()), int((~members).sum())) < _FEWEST
     if evidence.regression or evidence.models >= FEW_MODELS or few:  # the relation was learned from classifiers

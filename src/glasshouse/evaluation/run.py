@@ -179,7 +179,7 @@ def run_attack(
         " ".join(filter(None, notes)),
         {**judgement.details, **_sampler_figures(judgement, members)},
         judgement.queries,
-        None if simulated is None else simulated_figures(simulated, fprs, summaries=summaries),
+        None if summaries is None else simulated_figures(summaries),
         doubt,
         thresholds if mismatch else (),
         picked="" if pick is None else pick.name,

@@ -21,19 +21,12 @@ _TWO_NOTE = (
 
 
 class Predictions(NamedTuple):
-    """A regressor's answers about a population.
+    """A regressor's answers about a population."""
 
-    Args:
-        mean: [N] predictions.
-        targets: [N] the true values.
-        log_variance: [N] logarithms of the variances; None if the model gives none.
-        notes: what was noticed about the answers, in sentences for a report.
-    """
-
-    mean: FloatArray
-    targets: FloatArray
-    log_variance: FloatArray | None = None
-    notes: tuple[str, ...] = ()
+    mean: FloatArray  # [N] predictions
+    targets: FloatArray  # [N] the true values
+    log_variance: FloatArray | None = None  # [N] logarithms of the variances; None if the model gives none
+    notes: tuple[str, ...] = ()  # what was noticed about the answers, in sentences for a report
 
     @property
     def residual(self) -> FloatArray:

@@ -83,20 +83,14 @@ EVERY_RECORD = Design(0.5, 0.5)
 
 @dataclass(frozen=True)
 class Guesses:
-    """How many guesses were made, and how many of them were right.
+    """How many guesses were made, and how many of them were right."""
 
-    Args:
-        correct: right guesses.
-        made: all guesses; the other records were left open.
-        possible: of how many records a guess of this kind could be right: all of them for guesses on both sides, the
-            members for guesses "member" alone, the non-members for guesses "not a member" alone.
-        prior: the chance of being right without a look at the model.
-    """
-
-    correct: int
-    made: int
+    correct: int  # right guesses
+    made: int  # all guesses; the other records were left open
+    # of how many records a guess of this kind could be right: all of them for guesses on both sides, the members for
+    # guesses "member" alone, the non-members for guesses "not a member" alone
     possible: int
-    prior: float = 0.5
+    prior: float = 0.5  # the chance of being right without a look at the model
 
     def __post_init__(self) -> None:
         if not 0 <= self.correct <= self.made or self.correct > self.possible:
