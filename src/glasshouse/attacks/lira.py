@@ -14,6 +14,7 @@ from scipy.special import log_ndtr
 from glasshouse.attacks.attack import Attack
 from glasshouse.attacks.registry import register
 from glasshouse.attacks.shared.in_out_moments import (
+    SMALLEST_VARIANCE,
     Moments,
     left_out,
     moments,
@@ -29,7 +30,6 @@ from glasshouse.evidence import Evidence, Mode
 from glasshouse.evidence.simulation import rows_without
 
 _MODELS_FOR_OWN_VARIANCE = 16  # with fewer on a side, one variance for all records is better than one per record
-_SMALLEST_VARIANCE = 1e-12  # equal margins are possible; certainty is not
 _SETS = 4  # sets of references whose Gaussians are in memory at once
 _LOG_OF_ROOT = np.log(np.sqrt(2 * np.pi))
 
@@ -161,4 +161,4 @@ def _side(found: Moments, *, kind: str, own: bool) -> Side:
             f"has 1. Train 4 or more shadow models."
         )
     variance = found.squares / freedom if own else np.full(len(freedom), found.squares.sum() / int(freedom.sum()))
-    return found.mean, np.sqrt(np.maximum(variance, _SMALLEST_VARIANCE))
+    return found.mean, np.sqrt(np.maximum(variance, SMALLEST_VARIANCE))

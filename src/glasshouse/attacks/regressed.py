@@ -15,14 +15,19 @@ from scipy.special import expit
 
 from glasshouse.attacks.attack import Attack
 from glasshouse.attacks.registry import register
-from glasshouse.attacks.shared.in_out_moments import Moments, side_moments, simulated_moments, wanted_sides
+from glasshouse.attacks.shared.in_out_moments import (
+    SMALLEST_VARIANCE,
+    Moments,
+    side_moments,
+    simulated_moments,
+    wanted_sides,
+)
 from glasshouse.attacks.shared.prior import check_prior, prior_log_odds
 from glasshouse.core.arrays import BoolArray, FloatArray
 from glasshouse.core.errors import InputError
 from glasshouse.core.randomness import generator
 from glasshouse.evidence import Evidence, Mode
 
-_SMALLEST_VARIANCE = 1e-12  # equal margins are possible; certainty is not
 _SMALLEST_SIGNAL = 1e-12  # of the largest singular value
 _SMALLEST_SHARE = 1e-9  # of the mean variance: two queries may have equal answers; the covariance must be invertible
 
@@ -111,7 +116,7 @@ def _solved(triangles: list[FloatArray], rows: int, width: int) -> LinearGaussia
     coefficients = np.asarray(np.linalg.lstsq(signals, answers, rcond=_SMALLEST_SIGNAL)[0], dtype=np.float64)
     residuals = answers - signals @ coefficients
     covariance = residuals.T @ residuals / max(rows - width, 1)
-    floor = _SMALLEST_VARIANCE + _SMALLEST_SHARE * np.trace(covariance) / len(covariance)
+    floor = SMALLEST_VARIANCE + _SMALLEST_SHARE * np.trace(covariance) / len(covariance)
     return LinearGaussian(coefficients=coefficients, covariance=covariance + floor * np.eye(len(covariance)))
 
 

@@ -14,13 +14,18 @@ from scipy.stats import norm
 from glasshouse.attacks.attack import Attack
 from glasshouse.attacks.registry import register
 from glasshouse.attacks.regressed import Example, SidesFit, fit_sides, record_folds
-from glasshouse.attacks.shared.in_out_moments import Moments, side_moments, simulated_moments, wanted_sides
+from glasshouse.attacks.shared.in_out_moments import (
+    SMALLEST_VARIANCE,
+    Moments,
+    side_moments,
+    simulated_moments,
+    wanted_sides,
+)
 from glasshouse.core.arrays import BoolArray, FloatArray
 from glasshouse.core.errors import InputError
 from glasshouse.evidence import Evidence, Mode
 from glasshouse.evidence.simulation import left_out_models, rows_without
 
-_SMALLEST_VARIANCE = 1e-12  # equal margins are possible; certainty is not
 _CLEARLY = 5.0  # standard errors
 _PANELS = 4  # more cost time and change little
 
@@ -186,7 +191,7 @@ def fit_common_shift(within: Moments, outside: Moments) -> CommonShift:
                 "shadows: shrunk LiRA estimates a spread, which needs 2 or more models on one side of some record; "
                 "here each side has 1. Train 4 or more shadow models."
             )
-        spreads.append(max(float(side.squares.sum() / freedom), _SMALLEST_VARIANCE))
+        spreads.append(max(float(side.squares.sum() / freedom), SMALLEST_VARIANCE))
     shifts = within.mean - outside.mean
     noise = spreads[0] / within.models + spreads[1] / outside.models
     scatter = float(shifts.var(ddof=1)) if len(shifts) > 1 else 0.0

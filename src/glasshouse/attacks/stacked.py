@@ -9,7 +9,6 @@ from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils import gen_batches
 
 from glasshouse.attacks.attack import Attack
 from glasshouse.attacks.base import BASE
@@ -23,6 +22,7 @@ from glasshouse.attacks.stacking.fitting import (
     clearly_finds,
     count_fits,
     cross_fit,
+    in_blocks,
     part_of_simple,
 )
 from glasshouse.attacks.stacking.learners import Boosted, Linear
@@ -33,8 +33,6 @@ from glasshouse.core.errors import InputError
 from glasshouse.core.numerics import loss_to_margin, margin_to_loss
 from glasshouse.core.progress import open_bar
 from glasshouse.evidence import Evidence
-
-_BLOCK = 1 << 13  # records that are handled at once
 
 
 class StackedFit(NamedTuple):
@@ -108,14 +106,13 @@ class Stacked(StackedParameters, Attack):
 
         A mean over panels and predictors, which `score` gives, varies less than scores of simulated targets do.
         """
-        return learned_posterior(self._log_odds(evidence, place=0))
+        return learned_posterior(self.log_odds(evidence, place=0))
 
-    def log_odds(self, evidence: Evidence) -> FloatArray:
-        """Logits of the posteriors, [N]: they differ where probabilities would all round to 1."""
-        return self._log_odds(evidence)
+    def log_odds(self, evidence: Evidence, *, place: int | None = None) -> FloatArray:
+        """Logits of the posteriors, [N]: they differ where probabilities would all round to 1.
 
-    def _log_odds(self, evidence: Evidence, *, place: int | None = None) -> FloatArray:
-        """Log-odds [N] of the target; with the place of a simulated target in the plan, judged as that one is."""
+        With the place of a simulated target in the plan, the target is judged as that one is.
+        """
         known = self._known(evidence)
         if evidence.records != len(known.fit.folds):
             raise InputError(f"evidence: {evidence.records} records, but the attack learned {len(known.fit.folds)}.")
@@ -166,7 +163,7 @@ class Stacked(StackedParameters, Attack):
         base = BASE(mode=self.mode).tuned(evidence)
         plain = np.empty(members.shape)
         for odds, k, references in zip(plain, plan.targets.tolist(), plan.references, strict=True):
-            for records in _blocks(evidence):
+            for records in in_blocks(np.arange(evidence.records)):
                 odds[records] = base.log_odds(evidence.among(references, model=k, records=records))
         line = Calibrated.to(plain, members)
         for odds in plain:
@@ -188,7 +185,7 @@ class Stacked(StackedParameters, Attack):
         found = np.zeros(evidence.records)
         for panel in panels:
             usual = usual_of(evidence, panel, mode=self.mode)
-            for records in _blocks(evidence):
+            for records in in_blocks(np.arange(evidence.records)):
                 rows = self._rows(evidence, panel, usual, records=records)
                 found[records] += known.fit.log_odds(rows, learner=learner, records=records, group=group)
         return found / len(panels)
@@ -237,9 +234,3 @@ class Stacked(StackedParameters, Attack):
         if part.labels is not None:
             columns.append(part.labels.astype(np.float64))
         return np.stack(columns, axis=1, dtype=np.float32, casting="same_kind")
-
-
-def _blocks(evidence: Evidence) -> Iterator[NDArray[np.intp]]:
-    """Positions of some records after another: features and references of all take much memory."""
-    for block in gen_batches(evidence.records, _BLOCK):
-        yield np.arange(block.start, block.stop)

@@ -49,9 +49,8 @@ def with_fewer_references(attack: Attack[Any], evidence: Evidence) -> Scored | N
     if pairs is None or len(pairs) < 3:
         return None
     scored, losses = [], evidence.losses_alone()
-    partner = {one: number for number, pair in enumerate(pairs) for one in pair}
     for k in range(min(evidence.models, _TARGETS)):
-        others = [pair for number, pair in enumerate(pairs) if number != partner[k]]
+        others = [pair for pair in pairs if k not in pair]
         rows = np.array(sorted(row for pair in others[: fewer_references(evidence.models) // 2] for row in pair))
         try:
             scores = attack.score(losses.among(rows[:, None], model=k))

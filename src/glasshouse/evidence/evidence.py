@@ -202,35 +202,15 @@ class Evidence:
         return SimulatedTarget(self.among(reference_rows(self.shadow_members, k), model=k), self.shadow_members[k])
 
     def in_place_of(self, k: int) -> Evidence:
-        """The same target, compared only with the references of simulated target k.
-
-        Example:
-            >>> members = [[1, 0], [0, 1], [1, 0], [0, 1]]
-            >>> losses = [[1, 2], [3, 4], [5, 6], [7, 8]]
-            >>> evidence = Evidence(target_loss=[0, 0], shadow_loss=losses, shadow_members=members)
-            >>> evidence.in_place_of(0).shadow_loss
-            array([[5., 6.],
-                   [7., 8.]])
-        """
+        """The same target, compared only with the references of simulated target k."""
         return self.among(reference_rows(self.shadow_members, k))
 
     def among(
         self, rows: NDArray[np.intp], *, model: int | None = None, records: NDArray[np.intp] | None = None
     ) -> Evidence:
-        """The evidence about the target, or about a shadow model in its place, with some of the models as references.
+        """The evidence about the target, or about the shadow model in its place, with some of the models as references.
 
-        Args:
-            rows: [R, 1] rows of the pool, the same for all records, or [R, N] record by record.
-            model: the row of the pool that plays the target; None for the target.
-            records: positions of the records that are wanted; all by default.
-
-        Example:
-            >>> members = [[1, 0], [0, 1], [1, 0]]
-            >>> evidence = Evidence(target_loss=[0, 0], shadow_loss=[[1, 2], [3, 4], [5, 6]], shadow_members=members)
-            >>> evidence.among(np.array([[0, 2]]), model=1).shadow_loss
-            array([[1., 6.]])
-            >>> evidence.among(np.array([[0], [2]]), records=np.array([1])).shadow_loss.ravel()
-            array([2., 6.])
+        Rows of the pool are [R, 1], the same for all records, or [R, N]. The ``records`` are positions, all by default.
         """
         if records is not None:
             return self.of_records(records).among(rows if rows.shape[1] == 1 else rows[:, records], model=model)
@@ -251,12 +231,7 @@ class Evidence:
         )
 
     def of_records(self, rows: NDArray[Any]) -> Evidence:
-        """The evidence about some of the records, by mask [N] or by position.
-
-        Example:
-            >>> Evidence(target_loss=[0.1, 2.0, 0.5]).of_records(np.array([True, False, True])).target_loss
-            array([0.1, 0.5])
-        """
+        """The evidence about some of the records, by mask [N] or by position."""
         at = np.flatnonzero(rows) if rows.dtype == np.bool_ else rows
         held = {name: value for name, value in vars(self).items() if isinstance(value, np.ndarray)}
         # `take` keeps the order in memory, on which the last bits of sums depend

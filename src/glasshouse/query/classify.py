@@ -180,12 +180,6 @@ def check_model(model: Any, population: Population, *, how: QueryOptions | None 
 
     Returns:
         A warning if its answers about a record change with the other records of a query, or from one query to the next.
-
-    Example:
-        >>> from torch import nn
-        >>> check_model(nn.Linear(3, 2), Population(np.eye(2, dtype=np.float32), [1, 0]))
-        Traceback (most recent call last):
-        glasshouse.InputError: model: it failed on records of shape [2]: mat1 and mat2 shapes cannot be ...
     """
     if isinstance(model, KeptAnswers):
         return ()

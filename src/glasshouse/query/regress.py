@@ -34,13 +34,7 @@ class Predictions(NamedTuple):
         return self.targets - self.mean
 
     def figures(self, members: BoolArray) -> dict[str, float]:
-        """Root mean squared error and R² on members [N] and on others; what has no value is left out.
-
-        Example:
-            >>> asked = Predictions(np.array([1.0, 2.0, 0.0]), np.array([1.0, 2.0, 3.0]))
-            >>> asked.figures(np.array([True, True, False]))
-            {'train_rmse': 0.0, 'train_r2': 1.0, 'test_rmse': 3.0}
-        """
+        """Root mean squared error and R² on members [N] and on others; what has no value is left out."""
         found: dict[str, float] = {}
         for name, who in (("train", members), ("test", ~members)):
             if who.any():

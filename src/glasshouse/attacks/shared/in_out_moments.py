@@ -14,6 +14,8 @@ from glasshouse.core.threads import over_records
 from glasshouse.evidence import Evidence, Mode
 from glasshouse.evidence.simulation import check_simulation, left_out_models, rows_without
 
+SMALLEST_VARIANCE = 1e-12  # equal margins are possible; certainty is not
+
 _SETS = 8  # sets of references whose means are in memory at once
 _BATCHES = 16  # of sets, at most, in a large pool: each reads the whole pool
 _WIDTH = 64  # models that are added up one after the other; a usual pool has no more

@@ -7,17 +7,16 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import t as student
-from sklearn.utils import gen_batches
 
 from glasshouse.attacks.bavaria import VariancePrior, fit_variance_prior
 from glasshouse.attacks.shared.in_out_moments import Moments, moments
+from glasshouse.attacks.stacking.fitting import in_blocks
 from glasshouse.core.arrays import BoolArray, FloatArray
 from glasshouse.core.errors import InputError
 from glasshouse.core.numerics import log_mean_exp, loss_to_margin
 from glasshouse.evidence import Evidence, Mode
 
 Features = dict[str, FloatArray]
-_BLOCK = 1 << 13  # records that are handled at once
 _LARGEST = 1e15  # a loss of 1e300 is finite, but its square is not, and learners square, in single precision
 _SMALLEST_VARIANCE = 1e-6  # equal margins are possible; certainty is not
 
@@ -40,12 +39,12 @@ def usual_of(evidence: Evidence, references: NDArray[np.intp], *, mode: Mode) ->
     members = evidence.shadow_members[references[:, 0] if references.shape[1] == 1 else references, columns]
     _check(members, mode)
     known: dict[str, Moments] = {}
-    for block in gen_batches(evidence.records, _BLOCK):
-        part = evidence.among(references, records=np.arange(block.start, block.stop))
+    for records in in_blocks(np.arange(evidence.records)):
+        part = evidence.among(references, records=records)
         for name, side in _known_sides(part, mode).items():
             whole = known.setdefault(name, Moments(*np.empty((3, evidence.records))))
             for values, some in zip(whole, side, strict=True):
-                values[block] = some
+                values[records] = some
     return _usual(known, members)
 
 

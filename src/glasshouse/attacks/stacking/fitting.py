@@ -23,7 +23,7 @@ from glasshouse.core.threads import in_threads, thread_counts
 Rows = Callable[[int, NDArray[np.intp]], FloatArray]
 
 _AND = " + "  # between the names of learners whose mean is meant
-_BLOCK = 1 << 13  # records that are judged at once
+_BLOCK = 1 << 13  # records that are handled at once
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -35,7 +35,7 @@ class CrossFit:
     predictors: Mapping[str, tuple[tuple[Predictor, ...], ...]]
     folds: NDArray[np.intp]  # [N] the fold of each record
     held_out: FloatArray  # [T, N] log-odds of the simulated targets, learned without their group and the record's fold
-    learner: str  # in use, with the smallest log loss on held-out targets; perhaps the mean of several (`mean_of`)
+    learner: str  # in use, with the smallest log loss on held-out targets; or "first + second", their mean
     log_loss: Mapping[str, float]  # of every learner, and of every mean of some of them
     jobs: int = 1  # number of predictors that judge a new target in parallel; -1 for one per core
 
@@ -102,7 +102,7 @@ def cross_fit(
 
     def judge(target: int, held_out: Mapping[str, FloatArray]) -> None:
         for fold in range(count):
-            for records in _in_blocks(np.flatnonzero(folds == fold)):
+            for records in in_blocks(np.flatnonzero(folds == fold)):
                 asked = rows(target, records)
                 for name in learners:
                     predictor = found[_Part(fold, int(groups[target]), name)]
@@ -130,7 +130,7 @@ def cross_fit(
     for size in range(1, len(learners) + 1):
         for some in itertools.combinations(learners, size):
             odds = (np.mean(rows_of, axis=0) for rows_of in zip(*(held_out[name] for name in some), strict=True))
-            loss[mean_of(some)] = float(log_losses(odds, members).mean())
+            loss[_AND.join(some)] = float(log_losses(odds, members).mean())
     best = min(loss, key=loss.__getitem__)
     kept, *others = (held_out[name] for name in best.split(_AND))
     if others:
@@ -201,20 +201,15 @@ def _fitted_and_judged(work: _Fits, part: _Part) -> tuple[Predictor, FloatArray]
     predictor, records = _fitted(work, part), np.flatnonzero(work.folds == part.fold)
     with thread_counts().limit(limits=1, user_api="blas"):
         odds = [
-            np.concatenate([predictor.log_odds(work.rows(target, some)) for some in _in_blocks(records)])
+            np.concatenate([predictor.log_odds(work.rows(target, some)) for some in in_blocks(records)])
             for target in np.flatnonzero(work.groups == part.group).tolist()
         ]
     return predictor, np.stack(odds)
 
 
-def _in_blocks(records: NDArray[np.intp]) -> list[NDArray[np.intp]]:
-    """Positions of records that are judged at once."""
+def in_blocks(records: NDArray[np.intp]) -> list[NDArray[np.intp]]:
+    """Positions of records that are handled at once: features and references of all take much memory."""
     return np.split(records, range(_BLOCK, len(records), _BLOCK))
-
-
-def mean_of(learners: Iterable[str]) -> str:
-    """The name of the mean of several learners."""
-    return _AND.join(learners)
 
 
 def count_fits(groups: NDArray[np.intp], folds: NDArray[np.intp], learners: Sequence[str]) -> int:

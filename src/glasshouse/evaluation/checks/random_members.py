@@ -265,16 +265,12 @@ class RandomMembers:
     @property
     def withheld(self) -> str:
         """Why no ε can be given; empty if nothing was found."""
-        if not self.found:
-            return ""
         if self._told:
             return "members differ from non-members in kind"
-        return "members were not drawn at random from the graph"
+        return "members were not drawn at random from the graph" if self._clustered else ""
 
     def warning(self) -> str:
         """What comes first in a report; empty if nothing was found."""
-        if not self.found:
-            return ""
         found = []
         if self._told:
             found.append(
@@ -283,11 +279,11 @@ class RandomMembers:
             )
         if self._clustered and self.joined is not None:
             found.append(f"Members were not drawn at random from the graph: {self.joined.sentence()}.")
-        found.append(
+        advice = (
             "So the figures below say little about the model, and ε is withheld. Draw the members at random, or audit "
             "records of the same kind."
         )
-        return " ".join(found)
+        return " ".join([*found, advice]) if found else ""
 
     def sentence(self) -> str:
         """What was measured, in one line; shown whether or not something was found."""

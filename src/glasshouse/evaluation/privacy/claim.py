@@ -285,16 +285,15 @@ def judge_claim(
     each = 1 - (1 - confidence) / every[0][0].tried
     values = [mu_if_independent(guesses, confidence=each) for _, guesses in every]
     mu, every_guessed = max(values), every[int(np.argmax(values))][0]
-    shown = pure if claim is not None and claim.delta == 0 else epsilon
-    return replace(
+    found = replace(
         about,
         pure=pure,
         epsilon=epsilon,
-        contradicted=claim is not None and shown > claim.epsilon,
         gaussian=GaussianBound(gaussian, gaussian_epsilon(gaussian, delta), looks[best][0]),
         independent=GaussianBound(mu, gaussian_epsilon(mu, delta), every_guessed),
         guessed=looks[best][0],
     )
+    return replace(found, contradicted=claim is not None and found.shown > claim.epsilon)
 
 
 def _bounds(guessed: Guessed, guesses: Guesses, *, delta: float, confidence: float) -> tuple[float, float, float]:
