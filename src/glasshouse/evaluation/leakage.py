@@ -404,7 +404,9 @@ def audit_power(
         for fpr in fprs
         if (smallest := smallest_tpr(members, non_members, fpr, figures=among(f"tpr@{fpr:g}"))) is not None
     )
-    records = _records_for(finer, share, figures=among("auc"))
+    needed = (_reach(among("auc")) / (finer - 0.5)) ** 2 / (12 * share * (1 - share))  # as `smallest_auc`
+    step = 10.0 ** (math.floor(math.log10(needed)) - 1)  # two digits are enough
+    records = round(math.ceil(needed / step) * step)
     return Power(figures, area, rates, finer, records, rate, math.ceil(ENOUGH_WRONG / rate * (1 - 1e-12)))
 
 
@@ -444,13 +446,6 @@ def smallest_tpr(members: int, non_members: int, fpr: float, *, figures: float =
 def _members_needed(members: int, non_members: int, allowed: int, *, error: float) -> int:
     """The smallest number of members above the threshold that chance reaches with at most this probability."""
     return int(np.searchsorted(-_log_found(allowed, members, non_members), -math.log(error)))
-
-
-def _records_for(area: float, share: float, *, figures: float) -> int:
-    """Records for which `smallest_auc` is this small; two digits are enough."""
-    needed = (_reach(figures) / (area - 0.5)) ** 2 / (12 * share * (1 - share))
-    step = 10.0 ** (math.floor(math.log10(needed)) - 1)
-    return round(math.ceil(needed / step) * step)
 
 
 def _reach(figures: float) -> float:

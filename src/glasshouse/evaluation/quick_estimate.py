@@ -31,12 +31,11 @@ class Relation:
     constant: float  # of the line
     slopes: tuple[float, ...]  # one for each signal
     chance: float  # the figure of a target that leaks nothing; the farther above it, the less sure is the line
-    below: float  # how far the interval reaches below the line, in units of `spread` (`cheap_learning.py`)
-    above: float  # how far above it
+    reach: float  # how far the interval reaches below and above the line, in units of `spread` (`cheap_learning.py`)
     held: float  # how often an interval of that kind held the figure, on sources that were left out
 
     def spread(self, middle: float) -> float:
-        """The unit of ``below`` and ``above``: it grows with the leak that the line says."""
+        """The unit of ``reach``: it grows with the leak that the line says."""
         return 0.5 + max(0.0, middle - self.chance)
 
 
@@ -56,12 +55,8 @@ class Table:
 # prints these lines
 TABLES: Mapping[int, Table] = {
     0: Table(
-        auc=Relation(
-            constant=0.4702, slopes=(1.3588, 0.1015, 0.1646), chance=0.0, below=-0.4354, above=0.4354, held=0.974
-        ),
-        tpr=Relation(
-            constant=-1.6636, slopes=(1.2255, 0.0639, 0.0465), chance=-2.3263, below=-0.5164, above=0.5164, held=0.961
-        ),
+        auc=Relation(constant=0.4702, slopes=(1.3588, 0.1015, 0.1646), chance=0.0, reach=0.4354, held=0.974),
+        tpr=Relation(constant=-1.6636, slopes=(1.2255, 0.0639, 0.0465), chance=-2.3263, reach=0.5164, held=0.961),
         lowest=(-0.11, -2.52, 0.0),
         highest=(2.96, 1.57, 1.0),
         targets=77,
@@ -69,20 +64,10 @@ TABLES: Mapping[int, Table] = {
     ),
     1: Table(
         auc=Relation(
-            constant=0.5837,
-            slopes=(0.8552, -0.0417, -0.3179, 1.1961, 0.2681),
-            chance=0.0,
-            below=-0.302,
-            above=0.302,
-            held=0.948,
+            constant=0.5837, slopes=(0.8552, -0.0417, -0.3179, 1.1961, 0.2681), chance=0.0, reach=0.302, held=0.948
         ),
         tpr=Relation(
-            constant=-0.6064,
-            slopes=(0.6763, -0.0029, -0.3876, 0.8164, 0.6182),
-            chance=-2.3263,
-            below=-0.44,
-            above=0.44,
-            held=0.974,
+            constant=-0.6064, slopes=(0.6763, -0.0029, -0.3876, 0.8164, 0.6182), chance=-2.3263, reach=0.44, held=0.974
         ),
         lowest=(-0.11, -2.52, 0.0, 0.01, -2.46),
         highest=(2.96, 1.57, 1.0, 1.53, -0.7),
@@ -220,4 +205,4 @@ def predicted(found: FloatArray, relation: Relation, floor: float) -> tuple[floa
     """
     middle = max(relation.chance, relation.constant + float(np.dot(relation.slopes, found)))
     unit = relation.spread(middle)
-    return min(middle + unit * relation.below, floor), middle, middle + unit * relation.above
+    return min(middle - unit * relation.reach, floor), middle, middle + unit * relation.reach

@@ -11,6 +11,7 @@ import itertools
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -248,9 +249,8 @@ def _is_number(cell: str) -> bool:
 
 
 def _numbers(cells: Sequence[str], name: str) -> FloatArray:
-    for cell in cells:
-        if not _is_number(cell):
-            raise InputError(f"{name}: {shortened(cell)} is not a number.")
+    if strange := [cell for cell in cells if not _is_number(cell)]:
+        raise InputError(f"{name}: {shortened(strange[0])} is not a number.")
     return np.array([float(cell) for cell in cells], dtype=np.float64)
 
 
@@ -310,16 +310,11 @@ class _Budget:
         if not hasattr(column, "dictionary"):
             self._take(_OF_CELL * len(column))
             return [_text(value) for value in column.to_pylist()]
-        self._take(column.dictionary.nbytes + _POINTER * len(column))
-        entries = [self._one(_text(value)) for value in column.dictionary.to_pylist()]
+        entries = [_text(value) for value in column.dictionary.to_pylist()]
+        new = sum(_OF_CELL + 4 * len(text) for text in set(entries) - self._texts.keys())
+        self._take(column.dictionary.nbytes + _POINTER * len(column) + new)
+        entries = [self._texts.setdefault(text, text) for text in entries]  # the same object for equal texts
         return ["" if at is None else entries[at] for at in column.indices.to_pylist()]
-
-    def _one(self, text: str) -> str:
-        """The same object for equal texts."""
-        if text not in self._texts:
-            self._take(_OF_CELL + 4 * len(text))
-            self._texts[text] = text
-        return self._texts[text]
 
     def _take(self, more: int) -> None:
         self._taken += more
@@ -394,12 +389,10 @@ def _separator(text: str, names: Sequence[str] | None) -> str:
     """The separator that gives every row of a sample the same number of cells, and the most."""
     found: dict[str, tuple[bool, int]] = {}
     for one in _SEPARATORS:
-        try:
+        with suppress(csv.Error):
             widths = [len(row) for row in itertools.islice(_rows(text, one), _SAMPLE) if row]
-        except csv.Error:
-            continue
-        wanted = widths[0] if names is None and widths else len(names or ())
-        found[one] = (wanted > 1 and set(widths) == {wanted}, widths[0] if widths else 0)
+            wanted = widths[0] if names is None and widths else len(names or ())
+            found[one] = (wanted > 1 and set(widths) == {wanted}, widths[0] if widths else 0)
     return max(found, key=lambda one: found[one], default=",")  # the first of equals
 
 
@@ -407,10 +400,8 @@ def _decoded(path: Path) -> tuple[str, bool]:
     content = read_content(path, times=2)
     if b"\x00" in content:
         raise InputError(f"{path}: is not a text table: it holds zero bytes. Save it as CSV with UTF-8.")
-    try:
+    with suppress(UnicodeDecodeError):
         return content.decode("utf-8-sig"), False
-    except UnicodeDecodeError:
-        pass
     try:  # spreadsheets on Windows write this; at worst some letters are wrong, and equal cells stay equal
         return content.decode("cp1252"), True
     except UnicodeDecodeError as error:

@@ -60,7 +60,7 @@ def expected_among(evidence: Evidence, mode: Mode, sets: Sequence[NDArray[np.int
         if asked is not None:
             confidence[~asked] = 0.0
             parts.append(asked.astype(np.float64))
-        pool = LeaveOut(parts, _sums)
+        pool = LeaveOut(parts, lambda *some: tuple(part.sum(axis=0) for part in some))
         for number, left in enumerate(sets):
             part = left if left.shape[1] == 1 else left[:, some]
             total, *counted = pool.without(part)
@@ -79,11 +79,6 @@ def expected_among(evidence: Evidence, mode: Mode, sets: Sequence[NDArray[np.int
     for number in np.flatnonzero(short)[:1].tolist():
         evidence.among(rows_without(sets[number], evidence.models)).require_side(inside=False)
     return found
-
-
-def _sums(*parts: FloatArray) -> tuple[FloatArray, ...]:
-    """Sums [N] of several arrays [K, N]."""
-    return tuple(part.sum(axis=0) for part in parts)
 
 
 def simulated_confidence(evidence: Evidence, mode: Mode) -> Iterator[SimulatedConfidence]:

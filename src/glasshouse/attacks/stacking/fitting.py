@@ -292,16 +292,14 @@ def _mixed(learned: FloatArray, simple: FloatArray, part: float) -> Iterator[Flo
 
 def power_at_low_rates(odds: Iterable[FloatArray], members: BoolArray) -> FloatArray:
     """Mean share of members that are found at false-positive rates of 0.1, 0.3, 1 and 3 %, [T], by log-odds [T, N]."""
-    return np.array([_power(one, who) for one, who in zip(odds, members, strict=True)])
-
-
-def _power(odds: FloatArray, members: BoolArray) -> float:
-    others, own = np.sort(odds[~members]), np.sort(odds[members])
-    if not len(others) or not len(own):
-        return 0.0
-    allowed = (len(others) * _RATES).astype(np.intp)  # how many others may lie above the threshold
-    above = len(own) - np.searchsorted(own, others[len(others) - 1 - allowed], side="right")
-    return float(np.mean(above / len(own)))
+    found = np.zeros(len(members))
+    for target, (one, who) in enumerate(zip(odds, members, strict=True)):
+        others, own = np.sort(one[~who]), np.sort(one[who])
+        if len(others) and len(own):
+            allowed = (len(others) * _RATES).astype(np.intp)  # how many others may lie above the threshold
+            above = len(own) - np.searchsorted(own, others[len(others) - 1 - allowed], side="right")
+            found[target] = np.mean(above / len(own))
+    return found
 
 
 def _gain(before: FloatArray, after: FloatArray) -> float:
