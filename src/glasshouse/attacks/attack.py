@@ -261,15 +261,6 @@ class Attack(abc.ABC, Generic[V]):
         A simulated target is compared with fewer references than the target. More references make a score vary less, so
         a threshold of simulated targets would flag too few of the scores of `score`. Here the target takes the place of
         the first simulated target, with the references of that one. The attack is tuned for the whole pool beforehand.
-
-        Example:
-            >>> from glasshouse.attacks import create
-            >>> evidence = Evidence(
-            ...     target_loss=[0.1, 2.0], shadow_loss=[[0.5, 1.0], [0.7, 1.2], [0.9, 0.2], [0.6, 0.3]],
-            ...     shadow_members=[[1, 0], [0, 1], [1, 0], [0, 1]],
-            ... )
-            >>> create("base").flag_scores(evidence).round(2), create("base").score(evidence).round(2)
-            (array([0.65, 0.15]), array([0.64, 0.2 ]))
         """
         seen: Any = view
         if isinstance(view, Evidence) and not self.needs_logits:

@@ -14,15 +14,8 @@ from scipy.stats import t as student
 
 from glasshouse.attacks.attack import Attack
 from glasshouse.attacks.registry import register
-from glasshouse.attacks.shared.in_out_moments import (
-    SMALLEST_VARIANCE,
-    Moments,
-    side_moments,
-    simulated_moments,
-    wanted_sides,
-)
+from glasshouse.attacks.shared.in_out_moments import ALMOST_ZERO, Moments, side_moments, simulated_moments, wanted_sides
 from glasshouse.core.arrays import BoolArray, FloatArray
-from glasshouse.core.errors import InputError
 from glasshouse.evidence import Evidence, Mode
 
 _SMALLEST_SHARE = 1e-5  # of the median variance: the logarithm of a variance that happens to be 0 has no meaning
@@ -43,7 +36,7 @@ class VariancePrior:
             variance = np.full(len(own), self.variance)
         else:
             variance = (self.freedom * self.variance + side.squares) / (self.freedom + own)
-        return self.freedom + own, np.maximum(variance, SMALLEST_VARIANCE)
+        return self.freedom + own, np.maximum(variance, ALMOST_ZERO)
 
 
 @register("bavaria")
@@ -128,15 +121,10 @@ def fit_variance_prior(side: Moments) -> VariancePrior:
     variance. Records with only one model are ignored.
     """
     known = side.models > 1
-    freedom, squares = side.models[known] - 1, side.squares[known]
-    if not known.any():
-        raise InputError(
-            "shadows: BaVarIA estimates spreads, which needs 2 or more models on one side of some record; here each "
-            "side has 1. Train 4 or more shadow models."
-        )
-    pooled = max(float(squares.sum() / freedom.sum()), SMALLEST_VARIANCE)
-    own = squares / freedom
-    own = np.maximum(own, max(_SMALLEST_SHARE * float(np.median(own)), SMALLEST_VARIANCE))
+    several = Moments(*(part[known] for part in side))
+    pooled, freedom = several.pooled_variance("BaVarIA"), several.models - 1
+    own = several.squares / freedom
+    own = np.maximum(own, max(_SMALLEST_SHARE * float(np.median(own)), ALMOST_ZERO))
     logs = np.log(own) - digamma(freedom / 2) + np.log(freedom / 2)  # [records], each with mean log σ²
     counts, which = np.unique(freedom, return_inverse=True)  # few: ψ' takes long, and all records share its values
     left = float(logs.var(ddof=1) - polygamma(1, counts / 2)[which].mean()) if len(logs) > 1 else 0.0

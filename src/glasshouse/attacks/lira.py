@@ -14,7 +14,7 @@ from scipy.special import log_ndtr
 from glasshouse.attacks.attack import Attack
 from glasshouse.attacks.registry import register
 from glasshouse.attacks.shared.in_out_moments import (
-    SMALLEST_VARIANCE,
+    ALMOST_ZERO,
     Moments,
     left_out,
     moments,
@@ -123,7 +123,7 @@ class LiRA(Attack):
             asked = evidence if left is None else evidence.among(rows_without(left, evidence.models))
             for inside in wanted_sides(self.mode):
                 asked.require_side(inside=inside, models=least)
-        return [_side(one, kind=kind, own=own) for one, kind in zip(found, ("out", "in"), strict=False)]
+        return [_side(one, own=own) for one in found]
 
     def _own_variance(self, fewest: int) -> bool:
         """Whether each record has its own variance, where a side has at least so many models."""
@@ -152,13 +152,8 @@ def _log_density(value: FloatArray, mean: FloatArray, spread: FloatArray) -> Flo
     return np.asarray(-(((value - mean) / spread) ** 2) / 2.0 - _LOG_OF_ROOT - np.log(spread))
 
 
-def _side(found: Moments, *, kind: str, own: bool) -> Side:
+def _side(found: Moments, *, own: bool) -> Side:
     """The Gaussian of each record's margin, from its moments over the in-models or the out-models."""
-    freedom = found.models - 1
-    if not own and not freedom.any():
-        raise InputError(
-            f"shadows: LiRA estimates a spread, which needs 2 or more {kind}-models of some record; here each record "
-            f"has 1. Train 4 or more shadow models."
-        )
-    variance = found.squares / freedom if own else np.full(len(freedom), found.squares.sum() / int(freedom.sum()))
-    return found.mean, np.sqrt(np.maximum(variance, SMALLEST_VARIANCE))
+    if own:
+        return found.mean, np.sqrt(np.maximum(found.squares / (found.models - 1), ALMOST_ZERO))
+    return found.mean, np.sqrt(np.full(len(found.mean), found.pooled_variance("LiRA")))

@@ -15,13 +15,7 @@ from scipy.special import expit
 
 from glasshouse.attacks.attack import Attack
 from glasshouse.attacks.registry import register
-from glasshouse.attacks.shared.in_out_moments import (
-    SMALLEST_VARIANCE,
-    Moments,
-    side_moments,
-    simulated_moments,
-    wanted_sides,
-)
+from glasshouse.attacks.shared.in_out_moments import ALMOST_ZERO, Moments, side_moments, simulated_moments, wanted_sides
 from glasshouse.attacks.shared.prior import check_prior, prior_log_odds
 from glasshouse.core.arrays import BoolArray, FloatArray
 from glasshouse.core.errors import InputError
@@ -116,7 +110,7 @@ def _solved(triangles: list[FloatArray], rows: int, width: int) -> LinearGaussia
     coefficients = np.asarray(np.linalg.lstsq(signals, answers, rcond=_SMALLEST_SIGNAL)[0], dtype=np.float64)
     residuals = answers - signals @ coefficients
     covariance = residuals.T @ residuals / max(rows - width, 1)
-    floor = SMALLEST_VARIANCE + _SMALLEST_SHARE * np.trace(covariance) / len(covariance)
+    floor = ALMOST_ZERO + _SMALLEST_SHARE * np.trace(covariance) / len(covariance)
     return LinearGaussian(coefficients=coefficients, covariance=covariance + floor * np.eye(len(covariance)))
 
 

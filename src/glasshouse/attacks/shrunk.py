@@ -14,17 +14,11 @@ from scipy.stats import norm
 from glasshouse.attacks.attack import Attack
 from glasshouse.attacks.registry import register
 from glasshouse.attacks.regressed import Example, SidesFit, fit_sides, record_folds
-from glasshouse.attacks.shared.in_out_moments import (
-    SMALLEST_VARIANCE,
-    Moments,
-    side_moments,
-    simulated_moments,
-    wanted_sides,
-)
+from glasshouse.attacks.shared.in_out_moments import Moments, side_moments, simulated_moments, wanted_sides
 from glasshouse.core.arrays import BoolArray, FloatArray
 from glasshouse.core.errors import InputError
 from glasshouse.evidence import Evidence, Mode
-from glasshouse.evidence.simulation import left_out_models, rows_without
+from glasshouse.evidence.simulation import at_rows, left_out_models, rows_without
 
 _CLEARLY = 5.0  # standard errors
 _PANELS = 4  # more cost time and change little
@@ -170,28 +164,19 @@ def _panels(members: BoolArray) -> list[NDArray[np.intp]]:
     """
     if len(members) < 4:
         return []
-    columns = np.arange(members.shape[1])
     distinct: dict[bytes, NDArray[np.intp]] = {}  # a pair has the same
     for left in left_out_models(members):
         if len(distinct) == _PANELS:
             break
         distinct.setdefault(left.tobytes(), left)
     panels = [rows_without(left, len(members)) for left in distinct.values()]
-    inside = [members[rows, columns] for rows in panels]
+    inside = [members[at_rows(rows, members.shape[1])] for rows in panels]
     return [rows for rows, who in zip(panels, inside, strict=True) if (who.any(axis=0) & ~who.all(axis=0)).all()]
 
 
 def fit_common_shift(within: Moments, outside: Moments) -> CommonShift:
     """The shift and its variance that match the observed moments of the records' differences of means."""
-    spreads = []
-    for side in (within, outside):
-        freedom = (side.models - 1).sum()
-        if freedom == 0:
-            raise InputError(
-                "shadows: shrunk LiRA estimates a spread, which needs 2 or more models on one side of some record; "
-                "here each side has 1. Train 4 or more shadow models."
-            )
-        spreads.append(max(float(side.squares.sum() / freedom), SMALLEST_VARIANCE))
+    spreads = [side.pooled_variance("shrunk LiRA") for side in (within, outside)]
     shifts = within.mean - outside.mean
     noise = spreads[0] / within.models + spreads[1] / outside.models
     scatter = float(shifts.var(ddof=1)) if len(shifts) > 1 else 0.0

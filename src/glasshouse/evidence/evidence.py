@@ -14,7 +14,7 @@ from glasshouse.core.errors import InputError, raise_faults
 from glasshouse.core.numerics import check_finite, loss_to_margin
 from glasshouse.data import as_ids, as_members
 from glasshouse.evidence.public import PublicRecords
-from glasshouse.evidence.simulation import SimulatedTarget, check_simulation, reference_rows
+from glasshouse.evidence.simulation import SimulatedTarget, at_rows, check_simulation, reference_rows
 from glasshouse.evidence.trace import traced_losses
 
 _ROUNDING = 1e-5  # a loss in float32 may be so far below 0
@@ -141,13 +141,6 @@ class Evidence:
         A residual is its prediction with another sign and origin, and a regressor's prediction is near normal over
         training sets; exactly so for a linear model with Gaussian noise. The margin of a squared error is not: its
         logarithm goes to minus infinity wherever a prediction happens to be right.
-
-        Example:
-            >>> asked = {"target_loss": [0.5], "shadow_loss": [[2.0]], "shadow_members": [[1]]}
-            >>> Evidence(**asked).target_statistic.round(2)
-            array([0.43])
-            >>> Evidence(**asked, target_residual=[-1.0], shadow_residual=[[2.0]]).target_statistic
-            array([-1.])
         """
         return loss_to_margin(self.target_loss) if self.target_residual is None else self.target_residual
 
@@ -183,15 +176,6 @@ class Evidence:
         With the complement among the references, the count of in-models would reveal the members of k. If the pool has
         no complementary pairs but every record is in equally many models, one model of the opposite side is left out
         for each record, for the same reason. If training sets were drawn independently, leaving out k is enough.
-
-        Example:
-            >>> evidence = Evidence(
-            ...     target_loss=[0.0, 0.0], shadow_loss=[[1, 2], [3, 4], [5, 6], [7, 8]],
-            ...     shadow_members=[[1, 0], [0, 1], [1, 0], [0, 1]],
-            ... )
-            >>> first = next(evidence.simulated())
-            >>> first.view.target_loss, first.members
-            (array([1., 2.]), array([ True, False]))
         """
         check_simulation(self.models)
         for k in range(self.models):
@@ -215,8 +199,7 @@ class Evidence:
         if records is not None:
             return self.of_records(records).among(rows if rows.shape[1] == 1 else rows[:, records], model=model)
         logits, residuals = self.shadow_logits, self.shadow_residual
-        # the same rows for all records are copied row by row, which is much faster than entry by entry
-        at: Any = rows[:, 0] if rows.shape[1] == 1 else (rows, np.arange(self.records))
+        at = at_rows(rows, self.records)
         return self._part(
             target_loss=self.target_loss if model is None else self.shadow_loss[model],
             shadow_loss=self.shadow_loss[at],

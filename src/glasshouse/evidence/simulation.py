@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Generic, NamedTuple, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,6 +31,14 @@ def check_simulation(models: int) -> None:
 def reference_rows(members: BoolArray, k: int) -> NDArray[np.intp]:
     """Rows of the pool that simulated target k is compared with: [R, 1] the same for all records, or [R, N]."""
     return rows_without(next(left_out_models(members, [k])), len(members))
+
+
+def at_rows(rows: NDArray[np.intp], records: int) -> Any:
+    """Where rows of a pool, [R, 1] the same for all records or [R, N], are in arrays [K, N].
+
+    The same rows for all records are copied row by row, which is much faster than entry by entry.
+    """
+    return rows[:, 0] if rows.shape[1] == 1 else (rows, np.arange(records))
 
 
 def rows_without(left: NDArray[np.intp], models: int) -> NDArray[np.intp]:

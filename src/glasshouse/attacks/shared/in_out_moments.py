@@ -10,11 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from glasshouse.core.arrays import BoolArray, FloatArray
+from glasshouse.core.errors import InputError
 from glasshouse.core.threads import over_records
 from glasshouse.evidence import Evidence, Mode
 from glasshouse.evidence.simulation import check_simulation, left_out_models, rows_without
 
-SMALLEST_VARIANCE = 1e-12  # equal margins are possible; certainty is not
+ALMOST_ZERO = 1e-12  # a variance: equal margins are possible; certainty is not
 
 _SETS = 8  # sets of references whose means are in memory at once
 _BATCHES = 16  # of sets, at most, in a large pool: each reads the whole pool
@@ -27,6 +28,15 @@ class Moments(NamedTuple):
     models: FloatArray
     mean: FloatArray
     squares: FloatArray
+
+    def pooled_variance(self, attack: str) -> float:
+        """One variance for all records; refused where none of them has two models."""
+        if not (freedom := (self.models - 1).sum()):
+            raise InputError(
+                f"shadows: {attack} estimates a spread, which needs 2 or more in-models, or out-models, of some record; "
+                f"here each record has 1. Train 4 or more shadow models."
+            )
+        return max(float(self.squares.sum() / freedom), ALMOST_ZERO)
 
 
 class LeaveOut:

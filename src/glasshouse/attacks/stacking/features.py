@@ -15,6 +15,7 @@ from glasshouse.core.arrays import BoolArray, FloatArray
 from glasshouse.core.errors import InputError
 from glasshouse.core.numerics import log_mean_exp, loss_to_margin
 from glasshouse.evidence import Evidence, Mode
+from glasshouse.evidence.simulation import at_rows
 
 Features = dict[str, FloatArray]
 _LARGEST = 1e15  # a loss of 1e300 is finite, but its square is not, and learners square, in single precision
@@ -35,8 +36,7 @@ def usual_of(evidence: Evidence, references: NDArray[np.intp], *, mode: Mode) ->
 
     ``references`` are [R, 1] the same for all records, or [R, N] record by record. The target's losses are not used.
     """
-    columns = slice(None) if references.shape[1] == 1 else np.arange(evidence.records)
-    members = evidence.shadow_members[references[:, 0] if references.shape[1] == 1 else references, columns]
+    members = evidence.shadow_members[at_rows(references, evidence.records)]
     _check(members, mode)
     known: dict[str, Moments] = {}
     for records in in_blocks(np.arange(evidence.records)):

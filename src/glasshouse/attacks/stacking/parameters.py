@@ -15,7 +15,7 @@ from glasshouse.core.arrays import BoolArray, FloatArray
 from glasshouse.core.errors import InputError
 from glasshouse.core.randomness import generator
 from glasshouse.evidence import Mode
-from glasshouse.evidence.simulation import check_simulation, reference_rows
+from glasshouse.evidence.simulation import at_rows, check_simulation, reference_rows
 
 _GROUPS = 4  # held out in turn; more groups need more fits and are hardly better
 ENOUGH = 100_000  # pairs of a simulated target and a record: more of them cost time and memory and teach little
@@ -111,8 +111,8 @@ class StackedParameters:
         """Refuse a pool, members [K, N], with too few models to simulate targets, or too few out-models offline."""
         check_simulation(len(members))
         plan = plan_targets(members, targets=self.targets, seed=self.seed, enough=ENOUGH)
-        columns = np.arange(members.shape[1])
-        lost = sum(members[rows, columns].all(axis=0) for rows in plan.references)  # [N] targets without out-models
+        seen = (members[at_rows(rows, members.shape[1])] for rows in plan.references)
+        lost = sum(references.all(axis=0) for references in seen)  # [N] targets without out-models
         if self.mode == "offline" and np.any(lost):
             raise InputError(
                 f"shadow_members: {int(np.count_nonzero(lost))} records have no out-model among the references of some "
