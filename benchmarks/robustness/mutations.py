@@ -114,8 +114,8 @@ MUTATIONS = (
     # evidence, losses, draws
     Mutation("simulated targets keep their complement", "evidence/simulation.py",
              "[[min(k, complement)], [max(k, complement)]]", "[[k]]", "tests/evidence/test_simulation.py"),
-    Mutation("balanced pools: always the same place of the circle", "evidence/simulation.py", "self.start >= k",
-             "self.start < 0", "tests/evidence/test_simulation.py"),
+    Mutation("balanced pools: always the same place of the circle", "evidence/simulation.py", "start >= k",
+             "start < 0", "tests/evidence/test_simulation.py"),
     Mutation("regression: the spread of members", "evidence/regression.py", "where=~members", "where=members",
              "tests/evidence/test_regression.py"),
     Mutation("regression: a log-variance left out of the loss", "evidence/regression.py",

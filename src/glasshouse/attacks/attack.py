@@ -210,7 +210,8 @@ class Attack(abc.ABC, Generic[V]):
         """The same attack with every ``"auto"`` replaced by its value for this pool, and all learned from it.
 
         A threshold belongs to one setting: simulated targets and the target must be scored with the same one. It does
-        not look at the view's target.
+        not look at the view's target. A few numbers, from all records, cannot remember a model: simulated targets may
+        be scored by those that were fitted to them too.
         """
         return self
 

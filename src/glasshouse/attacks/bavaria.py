@@ -56,10 +56,8 @@ class BaVarIA(Attack):
         mode: ``"online"`` or ``"offline"``.
 
     Example:
-        >>> evidence = Evidence(
-        ...     target_loss=[0.1, 2.0], shadow_loss=[[0.1, 2.5], [0.2, 1.5], [1.5, 0.2], [2.5, 0.1]],
-        ...     shadow_members=[[1, 0], [1, 0], [0, 1], [0, 1]],
-        ... )
+        >>> losses, members = [[0.1, 2.5], [0.2, 1.5], [1.5, 0.2], [2.5, 0.1]], [[1, 0], [1, 0], [0, 1], [0, 1]]
+        >>> evidence = Evidence(target_loss=[0.1, 2.0], shadow_loss=losses, shadow_members=members)
         >>> scores = BaVarIA().score(evidence)
         >>> bool(scores[0] > 0 > scores[1])
         True
@@ -84,10 +82,7 @@ class BaVarIA(Attack):
             yield _scores(priors, target.statistic, target.sides, regression=evidence.regression), target.members
 
     def tuned(self, evidence: Evidence) -> Self:
-        """The same attack with its priors fitted to this pool; it does not look at the target's losses.
-
-        Two numbers per side, from thousands of variances, cannot remember a model, so simulated targets may share them.
-        """
+        """The same attack with its priors, two numbers per side, fitted to this pool."""
         return dataclasses.replace(self, priors_=self._priors(evidence))
 
     def _priors(self, evidence: Evidence) -> tuple[VariancePrior, ...]:

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import log_ndtr
 
 from glasshouse.attacks.attack import Attack
@@ -22,7 +21,7 @@ from glasshouse.attacks.shared.in_out_moments import (
     simulated_sets,
     wanted_sides,
 )
-from glasshouse.core.arrays import BoolArray, FloatArray
+from glasshouse.core.arrays import BoolArray, FloatArray, Positions
 from glasshouse.core.errors import InputError
 from glasshouse.core.numerics import log_normal_farther
 from glasshouse.core.threads import side_by_side
@@ -55,10 +54,8 @@ class LiRA(Attack):
             one σ per side; ``"auto"`` uses ``"global"`` if a side has fewer than 16 models.
 
     Example:
-        >>> evidence = Evidence(
-        ...     target_loss=[0.1, 2.0], shadow_loss=[[0.1, 2.5], [0.2, 1.5], [1.5, 0.2], [2.5, 0.1]],
-        ...     shadow_members=[[1, 0], [1, 0], [0, 1], [0, 1]],
-        ... )
+        >>> losses, members = [[0.1, 2.5], [0.2, 1.5], [1.5, 0.2], [2.5, 0.1]], [[1, 0], [1, 0], [0, 1], [0, 1]]
+        >>> evidence = Evidence(target_loss=[0.1, 2.0], shadow_loss=losses, shadow_members=members)
         >>> LiRA().score(evidence).round(2)
         array([ 12.44, -24.72])
     """
@@ -92,7 +89,7 @@ class LiRA(Attack):
             scores = side_by_side(of_target, targets, records=evidence.records)
             yield from ((one, members[k]) for one, (k, _) in zip(scores, targets, strict=True))
 
-    def scores_among(self, evidence: Evidence, sets: Sequence[NDArray[np.intp]]) -> Iterator[FloatArray | None]:
+    def scores_among(self, evidence: Evidence, sets: Sequence[Positions]) -> Iterator[FloatArray | None]:
         """Scores of the target beside some of the shadow models, for each set of them; margins are computed once."""
         statistic, own = evidence.shadow_statistic, evidence.target_statistic
         left = [left_out(rows, evidence.models) for rows in sets]
@@ -104,9 +101,7 @@ class LiRA(Attack):
             else:
                 yield from (_ratios(own, sides, regression=evidence.regression) for sides in found)
 
-    def _sides_among(
-        self, evidence: Evidence, statistic: FloatArray, sets: Sequence[NDArray[np.intp]]
-    ) -> list[list[Side]]:
+    def _sides_among(self, evidence: Evidence, statistic: FloatArray, sets: Sequence[Positions]) -> list[list[Side]]:
         """The Gaussians for each set of rows of the pool that is left out, [L, 1] or [L, N], of statistics [K, N]."""
         members = evidence.shadow_members
         found = [moments_among(statistic, members == inside, sets) for inside in wanted_sides(self.mode)]
@@ -115,7 +110,7 @@ class LiRA(Attack):
             for number, left in enumerate(sets)
         ]
 
-    def _sides(self, evidence: Evidence, found: list[Moments], left: NDArray[np.intp] | None = None) -> list[Side]:
+    def _sides(self, evidence: Evidence, found: list[Moments], left: Positions | None = None) -> list[Side]:
         """The Gaussians from the moments of each wanted side of the pool, without the models that are left out."""
         fewest = min(one.models.min() for one in found)
         own = self._own_variance(int(fewest))

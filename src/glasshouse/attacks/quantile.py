@@ -246,9 +246,8 @@ class PublicQuantile(Attack):
 
 def _predicted(known: FloatArray, answers: FloatArray, asked: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Predictions [N] for the asked rows, and how far each known row [P] is from its own when it is left out."""
-    chosen = RidgeCV(_STRENGTHS).fit(known, answers)
-    fitted = RidgeCV([chosen.alpha_], store_cv_results=True).fit(known, answers)
-    return fitted.predict(asked), np.sqrt(fitted.cv_results_[:, 0])
+    fitted = RidgeCV(_STRENGTHS, store_cv_results=True).fit(known, answers)
+    return fitted.predict(asked), np.sqrt(fitted.cv_results_[:, _STRENGTHS.index(fitted.alpha_)])
 
 
 def _components(features: FloatArray, most: int) -> FloatArray:

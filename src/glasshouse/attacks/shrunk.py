@@ -8,14 +8,13 @@ from dataclasses import dataclass
 from typing import ClassVar, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.stats import norm
 
 from glasshouse.attacks.attack import Attack
 from glasshouse.attacks.registry import register
 from glasshouse.attacks.regressed import Example, SidesFit, fit_sides, record_folds
 from glasshouse.attacks.shared.in_out_moments import Moments, side_moments, simulated_moments, wanted_sides
-from glasshouse.core.arrays import BoolArray, FloatArray
+from glasshouse.core.arrays import BoolArray, FloatArray, Positions
 from glasshouse.core.errors import InputError
 from glasshouse.evidence import Evidence, Mode
 from glasshouse.evidence.simulation import at_rows, left_out_models, rows_without
@@ -75,10 +74,8 @@ class ShrunkLiRA(Attack):
         seed: seed of the draw of these groups.
 
     Example:
-        >>> evidence = Evidence(
-        ...     target_loss=[0.1, 2.0], shadow_loss=[[0.1, 2.5], [0.2, 1.5], [1.5, 0.2], [2.5, 0.1]],
-        ...     shadow_members=[[1, 0], [1, 0], [0, 1], [0, 1]],
-        ... )
+        >>> losses, members = [[0.1, 2.5], [0.2, 1.5], [1.5, 0.2], [2.5, 0.1]], [[1, 0], [1, 0], [0, 1], [0, 1]]
+        >>> evidence = Evidence(target_loss=[0.1, 2.0], shadow_loss=losses, shadow_members=members)
         >>> scores = ShrunkLiRA().score(evidence)
         >>> bool(scores[0] > 0 > scores[1])
         True
@@ -121,10 +118,7 @@ class ShrunkLiRA(Attack):
             yield _log_ratio(fit, target.statistic, target.sides), target.members
 
     def tuned(self, evidence: Evidence) -> Self:
-        """The same attack with its shift and variances fitted to this pool; it does not look at the target's losses.
-
-        A few numbers from all records cannot remember a model, so simulated targets may share them.
-        """
+        """The same attack with its shift and variances fitted to this pool."""
         return dataclasses.replace(self, fit_=self._fit(evidence))
 
     def _fit(self, evidence: Evidence) -> CommonShift | SidesFit:
@@ -157,14 +151,14 @@ def _log_ratio(fit: CommonShift | SidesFit, target: FloatArray, sides: list[Mome
     return np.asarray(densities[0] - densities[1])
 
 
-def _panels(members: BoolArray) -> list[NDArray[np.intp]]:
+def _panels(members: BoolArray) -> list[Positions]:
     """Sets of references for the target, each as large as that of a simulated target; none if there are too few models.
 
     A panel without an in-model or an out-model of some record cannot be used.
     """
     if len(members) < 4:
         return []
-    distinct: dict[bytes, NDArray[np.intp]] = {}  # a pair has the same
+    distinct: dict[bytes, Positions] = {}  # a pair has the same
     for left in left_out_models(members):
         if len(distinct) == _PANELS:
             break

@@ -17,7 +17,7 @@ from scipy.optimize import brentq
 from scipy.special import gammaln
 from scipy.stats import beta, binom, norm, rankdata
 
-from glasshouse.core.arrays import BoolArray, FloatArray
+from glasshouse.core.arrays import BoolArray, FloatArray, Positions
 from glasshouse.core.errors import InputError
 from glasshouse.core.randomness import generator
 from glasshouse.core.threads import side_by_side
@@ -181,7 +181,7 @@ class _Attack:
     """Scores in the form that permutations need: [N] ranks, [N] order from the highest, [N] last of each tie."""
 
     ranks: FloatArray
-    order: NDArray[np.intp]
+    order: Positions
     last_of_tie: BoolArray
 
     @classmethod

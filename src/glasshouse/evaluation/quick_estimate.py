@@ -124,10 +124,7 @@ class QuickEstimate:
 def quick_estimate_of(
     evidence: Evidence, members: BoolArray, *, tables: Mapping[int, Table] = TABLES
 ) -> QuickEstimate | None:
-    """The estimate for a target; None with two or more shadow models, few records, or figures unlike all known ones.
-
-    Few are fewer than one hundred members, or others. ``tables`` have what was learned, by the number of shadow models.
-    """
+    """The estimate for a target; None with two or more shadow models, few records, or figures unlike all known ones."""
     few = min(int(members.sum()), int((~members).sum())) < _FEWEST
     if evidence.regression or evidence.models >= FEW_MODELS or few:  # the relation was learned from classifiers
         return None

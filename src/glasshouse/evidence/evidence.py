@@ -44,9 +44,8 @@ class Evidence:
         notes: how the models' answers were handled, in sentences for a report.
 
     Example:
-        >>> evidence = Evidence(
-        ...     target_loss=[0.1, 2.0], shadow_loss=[[0.5, 1.0], [0.7, 1.2]], shadow_members=[[1, 0], [0, 1]]
-        ... )
+        >>> losses, members = [[0.5, 1.0], [0.7, 1.2]], [[1, 0], [0, 1]]
+        >>> evidence = Evidence(target_loss=[0.1, 2.0], shadow_loss=losses, shadow_members=members)
         >>> evidence.records, evidence.models
         (2, 2)
         >>> evidence.references("offline")

@@ -21,12 +21,6 @@ class PublicRecords:
 
     They are the material of attacks without shadow models, and they are not judged themselves.
 
-    Args:
-        loss: [P] losses of the target on them.
-        labels: [P] columns of their classes.
-        features: [P, F] what is known about them without the target, as numbers.
-        audited: [N, F] the same about the audited records.
-
     Example:
         >>> column = np.zeros((2, 1))
         >>> public = PublicRecords(loss=np.ones(2), labels=np.array([0, 1]), features=column, audited=column)
@@ -34,10 +28,10 @@ class PublicRecords:
         2
     """
 
-    loss: FloatArray
-    labels: IntArray
-    features: FloatArray
-    audited: FloatArray
+    loss: FloatArray  # [P] losses of the target on them
+    labels: IntArray  # [P] columns of their classes
+    features: FloatArray  # [P, F] what is known about them without the target, as numbers
+    audited: FloatArray  # [N, F] the same about the audited records
 
     def __len__(self) -> int:
         return len(self.loss)

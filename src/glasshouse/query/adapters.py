@@ -54,10 +54,7 @@ class KeptAnswers:
 
 
 def asker(model: Any, population: Population, *, device: str | None = None) -> Callable[[Any], Any]:
-    """A function that queries a model of this kind about a batch of records; what fails in the model is refused.
-
-    The records of the population show how a module takes them. It runs on a device, by default where its weights are.
-    """
+    """A function that queries a model of this kind about a batch of records; what fails in the model is refused."""
     return refusing(_plain_asker(model, population, device), type(model).__name__)
 
 

@@ -135,12 +135,9 @@ class ShareFinder:
 
 
 def whole_shares(answers: NDArray[Any], shares: Shares) -> FloatArray:
-    """Probabilities [B, C] that sum to 1, from rounded ones or from those of the likeliest classes.
-
-    Classes that a row does not list share evenly what it lacks. A 0 in a rounded row stays one.
-    """
+    """Probabilities [B, C] that sum to 1, from rounded ones or from those of the likeliest classes."""
     values = np.array(answers, dtype=np.float64)
-    if shares.kind == "top":
+    if shares.kind == "top":  # classes that a row does not list share evenly what it lacks
         precision = float(np.finfo(answers.dtype).eps) if answers.dtype.kind == "f" else 0.0
         listed, lacks = values > 0, 1 - values.sum(axis=1)
         lacks = np.where(lacks < shares.step / 2, 0.0, lacks) if shares.step else np.maximum(lacks, precision)
@@ -187,10 +184,7 @@ def common_resolution(target: float | None, shadows: Sequence[float | None]) -> 
 
 
 def clipped_losses(loss: FloatArray, resolution: float | None, *, temperature: float = 1.0) -> FloatArray:
-    """Losses of any shape, with confidences clipped half a step from 0 and from 1; unchanged without a step.
-
-    The temperature is what the logits were divided by.
-    """
+    """Losses of any shape, with confidences clipped half a step from 0 and from 1; unchanged without a step."""
     if resolution is None:
         return loss
     margin = (np.log1p(-_clip(resolution)) - np.log(_clip(resolution))) / temperature

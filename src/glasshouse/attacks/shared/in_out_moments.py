@@ -7,9 +7,8 @@ from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from glasshouse.core.arrays import BoolArray, FloatArray
+from glasshouse.core.arrays import BoolArray, FloatArray, Positions
 from glasshouse.core.errors import InputError
 from glasshouse.core.threads import over_records
 from glasshouse.evidence import Evidence, Mode
@@ -33,7 +32,7 @@ class Moments(NamedTuple):
         """One variance for all records; refused where none of them has two models."""
         if not (freedom := (self.models - 1).sum()):
             raise InputError(
-                f"shadows: {attack} estimates a spread, which needs 2 or more in-models, or out-models, of some record; "
+                f"shadows: {attack} estimates a spread, which needs 2 or more in-models or out-models of some record; "
                 f"here each record has 1. Train 4 or more shadow models."
             )
         return max(float(self.squares.sum() / freedom), ALMOST_ZERO)
@@ -57,13 +56,13 @@ class LeaveOut:
             self._levels[-1] = [np.pad(part, ((0, -models % _WIDTH), (0, 0))) for part in self._levels[-1]]
             self._levels.append(self._groups(self._levels[-1], np.arange(-(-models // _WIDTH))[:, None]))
 
-    def without(self, left: NDArray[np.intp]) -> tuple[FloatArray, ...]:
+    def without(self, left: Positions) -> tuple[FloatArray, ...]:
         """What the models give without those that are left out: rows [L, 1], or [L, N] record by record."""
         if not len(left):
             return self._combine(*self._levels[-1])
         return self._replaced(0, left, [0.0] * len(self._levels[0]))
 
-    def _replaced(self, depth: int, rows: NDArray[np.intp], values: Sequence[Any]) -> tuple[FloatArray, ...]:
+    def _replaced(self, depth: int, rows: Positions, values: Sequence[Any]) -> tuple[FloatArray, ...]:
         """What all give if these rows of a level have other values."""
         level = self._levels[depth]
         at: Any = rows[:, 0] if rows.shape[1] == 1 else (rows, np.arange(rows.shape[1]))
@@ -79,7 +78,7 @@ class LeaveOut:
             part[at] = value
         return found
 
-    def _groups(self, level: Sequence[FloatArray], groups: NDArray[np.intp]) -> list[FloatArray]:
+    def _groups(self, level: Sequence[FloatArray], groups: Positions) -> list[FloatArray]:
         """What groups of a level give, in as many arrays as there are: [G, N] each."""
         within, records = np.arange(_WIDTH)[:, None], np.arange(level[0].shape[1])
         found = []
@@ -101,9 +100,7 @@ def moments(values: FloatArray, who: BoolArray) -> Moments:
     return Moments(*found)
 
 
-def moments_among(
-    values: FloatArray, who: BoolArray, sets: Sequence[NDArray[np.intp]], *, spread: bool = True
-) -> Moments:
+def moments_among(values: FloatArray, who: BoolArray, sets: Sequence[Positions], *, spread: bool = True) -> Moments:
     """The same without some of the models, for each of several sets that are left out: [sets, N] each.
 
     A set is rows of the pool, [L, 1] the same for all records, or [L, N] record by record. Where none of the others
@@ -141,7 +138,7 @@ def _moments(
     return count, mean, around if squares is None else around + squares.sum(axis=0)
 
 
-def left_out(rows: NDArray[np.intp], models: int) -> NDArray[np.intp]:
+def left_out(rows: Positions, models: int) -> Positions:
     """Which models of a pool are not in a set of rows [R, 1] or [R, N]: [L, 1] or [L, N], rising."""
     there = np.zeros((models, rows.shape[1]), dtype=np.bool_)
     np.put_along_axis(there, rows, True, axis=0)
@@ -193,7 +190,7 @@ def simulated_moments(
 
 def simulated_sets(
     members: BoolArray, *, most: int | None = None
-) -> Iterator[tuple[list[tuple[int, int]], list[NDArray[np.intp]]]]:
+) -> Iterator[tuple[list[tuple[int, int]], list[Positions]]]:
     """Pairs of a simulated target and the number of its set, and the sets of models that judge none: [L, 1] or [L, N].
 
     They come several sets at a time: at most ``most``, where a large pool does not take too many turns so; all by
@@ -201,7 +198,7 @@ def simulated_sets(
     """
     check_simulation(len(members))
     targets: list[tuple[int, int]] = []
-    sets: list[NDArray[np.intp]] = []
+    sets: list[Positions] = []
     numbers: dict[bytes, int] = {}  # of sets that are the same for all records: a pair shares one
     for k, left in enumerate(left_out_models(members)):
         shared = left.shape[1] == 1

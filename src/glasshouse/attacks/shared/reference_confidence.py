@@ -7,10 +7,9 @@ from itertools import islice
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from glasshouse.attacks.shared.in_out_moments import LeaveOut, simulated_sets
-from glasshouse.core.arrays import BoolArray, FloatArray
+from glasshouse.core.arrays import BoolArray, FloatArray, Positions
 from glasshouse.core.errors import InputError
 from glasshouse.core.numerics import area_under_roc, log_mean_exp
 from glasshouse.core.threads import over_records, side_by_side
@@ -41,7 +40,7 @@ def expected_confidence(evidence: Evidence, mode: Mode) -> FloatArray:
     return found
 
 
-def expected_among(evidence: Evidence, mode: Mode, sets: Sequence[NDArray[np.intp]]) -> FloatArray:
+def expected_among(evidence: Evidence, mode: Mode, sets: Sequence[Positions]) -> FloatArray:
     """The same without some of the shadow models, for each of several sets that are left out: [sets, N].
 
     A set is rows of the pool, [L, 1] the same for all records, or [L, N] record by record. Confidences are computed
@@ -60,7 +59,7 @@ def expected_among(evidence: Evidence, mode: Mode, sets: Sequence[NDArray[np.int
         if asked is not None:
             confidence[~asked] = 0.0
             parts.append(asked.astype(np.float64))
-        pool = LeaveOut(parts, lambda *some: tuple(part.sum(axis=0) for part in some))
+        pool = LeaveOut(parts, lambda *each: tuple(part.sum(axis=0) for part in each))
         for number, left in enumerate(sets):
             part = left if left.shape[1] == 1 else left[:, some]
             total, *counted = pool.without(part)
@@ -82,10 +81,7 @@ def expected_among(evidence: Evidence, mode: Mode, sets: Sequence[NDArray[np.int
 
 
 def simulated_confidence(evidence: Evidence, mode: Mode) -> Iterator[SimulatedConfidence]:
-    """The same for each simulated target, without a copy of the pool for every one of them.
-
-    A model and its complement, which have the same references, share what is expected.
-    """
+    """The same for each simulated target; a model and its complement, which have the same references, share it."""
     for targets, sets in simulated_sets(evidence.shadow_members):
         expected = expected_among(evidence, mode, sets)
         for k, number in targets:

@@ -5,13 +5,12 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.stats import t as student
 
 from glasshouse.attacks.bavaria import VariancePrior, fit_variance_prior
 from glasshouse.attacks.shared.in_out_moments import Moments, moments
 from glasshouse.attacks.stacking.fitting import in_blocks
-from glasshouse.core.arrays import BoolArray, FloatArray
+from glasshouse.core.arrays import BoolArray, FloatArray, Positions
 from glasshouse.core.errors import InputError
 from glasshouse.core.numerics import log_mean_exp, loss_to_margin
 from glasshouse.evidence import Evidence, Mode
@@ -31,11 +30,8 @@ class Usual(NamedTuple):
     sides: dict[str, tuple[float, VariancePrior | None]]
 
 
-def usual_of(evidence: Evidence, references: NDArray[np.intp], *, mode: Mode) -> Usual:
-    """The numbers that all records of a pool share, without a copy of the pool, from some rows of it as references.
-
-    ``references`` are [R, 1] the same for all records, or [R, N] record by record. The target's losses are not used.
-    """
+def usual_of(evidence: Evidence, references: Positions, *, mode: Mode) -> Usual:
+    """The numbers that all records share, from rows of the pool [R, 1] or [R, N], without a copy of the pool."""
     members = evidence.shadow_members[at_rows(references, evidence.records)]
     _check(members, mode)
     known: dict[str, Moments] = {}
@@ -65,24 +61,21 @@ def record_features(evidence: Evidence, *, mode: Mode, usual: Usual | None = Non
     usual = usual or _usual(known, members)
     margin = loss_to_margin(target)
     asked = None if mode == "online" else ~members
-    found: Features = {
-        "confidence": -target,
-        "margin": margin,
-        "base": -target - log_mean_exp(-shadows, where=asked),
-    }
+    found: Features = {"confidence": -target, "margin": margin, "base": -target - log_mean_exp(-shadows, where=asked)}
     densities = []
     for name, side in _filled_sides(known, members, usual.shift).items():
         variance, prior = usual.sides[name]
-        pooled = np.asarray(variance)
         # degrees of freedom and variance of each record, [N] each, shrunk towards the usual variance
         freedom, own = (np.full(len(margin), np.inf), np.ones(len(margin))) if prior is None else prior.updated(side)
         own = np.maximum(own, _SMALLEST_VARIANCE)
         scale = np.sqrt(own * (1 + 1 / side.models))
         found[name] = side.mean
-        found[f"from_{name}"] = (margin - side.mean) / np.sqrt(pooled)
+        found[f"from_{name}"] = (margin - side.mean) / np.sqrt(variance)
         found[f"own_from_{name}"] = (margin - side.mean) / scale
         found[f"spread_{name}"] = scale
-        densities.append((_log_density(margin, side.mean, pooled), student.logpdf(margin, freedom, side.mean, scale)))
+        # of a Gaussian, without the constant that cancels in every ratio
+        density = -0.5 * np.log(variance) - 0.5 * (margin - side.mean) ** 2 / variance
+        densities.append((density, student.logpdf(margin, freedom, side.mean, scale)))
     if mode == "online":
         (outside, own_outside), (inside, own_inside) = densities
         found["ratio"], found["own_ratio"] = inside - outside, own_inside - own_outside
@@ -141,8 +134,3 @@ def _filled(side: Moments, known: BoolArray, mean: FloatArray) -> Moments:
     """The moments, with one model of the expected mean [N] for each record that has none."""
     parts = ((side.models, np.ones(len(mean))), (side.mean, mean), (side.squares, np.zeros(len(mean))))
     return side if known.all() else Moments(*(np.where(known, own, other) for own, other in parts))
-
-
-def _log_density(value: FloatArray, mean: FloatArray, variance: FloatArray) -> FloatArray:
-    """Log-density of a Gaussian, without the constant that cancels in every ratio."""
-    return np.asarray(-0.5 * np.log(variance) - 0.5 * (value - mean) ** 2 / variance)

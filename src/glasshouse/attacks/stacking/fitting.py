@@ -10,17 +10,16 @@ from dataclasses import dataclass
 from typing import NamedTuple, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import logit
 from sklearn.linear_model import LogisticRegression
 
 from glasshouse.attacks.stacking.learners import Learner, Predictor
 from glasshouse.compute import is_worth_spreading, spread
-from glasshouse.core.arrays import BoolArray, FloatArray
+from glasshouse.core.arrays import BoolArray, FloatArray, Positions
 from glasshouse.core.randomness import seed_for, some_of
 from glasshouse.core.threads import in_threads, thread_counts
 
-Rows = Callable[[int, NDArray[np.intp]], FloatArray]
+Rows = Callable[[int, Positions], FloatArray]
 
 _AND = " + "  # between the names of learners whose mean is meant
 _BLOCK = 1 << 13  # records that are handled at once
@@ -33,7 +32,7 @@ class CrossFit:
     # for each learner and each fold of records, one predictor per group of simulated targets, learned without the group
     # and without the fold (if there is only one fold, from its own records); a new target is judged by their mean
     predictors: Mapping[str, tuple[tuple[Predictor, ...], ...]]
-    folds: NDArray[np.intp]  # [N] the fold of each record
+    folds: Positions  # [N] the fold of each record
     held_out: FloatArray  # [T, N] log-odds of the simulated targets, learned without their group and the record's fold
     learner: str  # in use, with the smallest log loss on held-out targets; or "first + second", their mean
     log_loss: Mapping[str, float]  # of every learner, and of every mean of some of them
@@ -49,7 +48,7 @@ class CrossFit:
         rows: FloatArray,
         *,
         learner: str | None = None,
-        records: NDArray[np.intp] | None = None,
+        records: Positions | None = None,
         group: int | None = None,
     ) -> FloatArray:
         """Log-odds [R] of a new target's records from their features [R, F], by the best learner or a named one.
@@ -77,8 +76,8 @@ def cross_fit(
     rows: Rows,
     members: BoolArray,
     *,
-    groups: NDArray[np.intp],  # [T] simulated targets that are held out together; two groups or more
-    folds: NDArray[np.intp],  # [N] the fold of each record; a single fold (online) is both learned from and judged
+    groups: Positions,  # [T] simulated targets that are held out together; two groups or more
+    folds: Positions,  # [N] the fold of each record; a single fold (online) is both learned from and judged
     learners: Mapping[str, Learner],  # candidates by name; the one that extrapolates least comes last
     seed: int,  # of the learners
     jobs: int = 1,  # number of fits that run in parallel; -1 for one per core. The result does not depend on it
@@ -163,12 +162,12 @@ class _Fits:
 
     rows: Rows
     members: BoolArray
-    groups: NDArray[np.intp]
-    folds: NDArray[np.intp]
+    groups: Positions
+    folds: Positions
     learners: Mapping[str, Learner]
     seed: int
 
-    def records(self, part: _Part) -> NDArray[np.intp]:
+    def records(self, part: _Part) -> Positions:
         """[R] positions of the records to learn from."""
         return np.flatnonzero(self.folds != part.fold if self.folds.max() > 0 else self.folds == part.fold)
 
@@ -207,12 +206,12 @@ def _fitted_and_judged(work: _Fits, part: _Part) -> tuple[Predictor, FloatArray]
     return predictor, np.stack(odds)
 
 
-def in_blocks(records: NDArray[np.intp]) -> list[NDArray[np.intp]]:
+def in_blocks(records: Positions) -> list[Positions]:
     """Positions of records that are handled at once: features and references of all take much memory."""
     return np.split(records, range(_BLOCK, len(records), _BLOCK))
 
 
-def count_fits(groups: NDArray[np.intp], folds: NDArray[np.intp], learners: Sequence[str]) -> int:
+def count_fits(groups: Positions, folds: Positions, learners: Sequence[str]) -> int:
     """How many fits a `cross_fit` does."""
     return len(np.unique(groups)) * (int(folds.max()) + 1) * len(learners)
 

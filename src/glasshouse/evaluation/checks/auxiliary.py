@@ -154,10 +154,6 @@ class Known:
     pairs: IntArray | None = None  # [2, E] which of them are joined by an edge, if they are nodes of a graph
     audited: IntArray | None = None  # [N] positions of the audited ones among all; all by default
 
-    def positions(self, rows: IntArray) -> IntArray:
-        """Positions of audited records among all."""
-        return rows if self.audited is None else self.audited[rows]
-
     def readable(self, most: int) -> int:
         """How many records can be read at a limited cost: ``most``, or fewer of wide features."""
         if self.x is None or hasattr(self.x, "tocsr"):
@@ -187,7 +183,7 @@ def columns_of(
     ``rows`` [R] are the audited records that are used. Shadow models are trained on random halves that do not depend on
     the target's members, so their answers are known without the target.
     """
-    at = known.positions(rows)
+    at = rows if known.audited is None else known.audited[rows]
     features, answers = [np.empty((len(rows), 0))], [np.empty((len(rows), 0))]
     if evidence.models:
         margins = loss_to_margin(evidence.shadow_loss[:, rows])
@@ -211,11 +207,8 @@ def columns_of(
 
 
 def _one_hot(labels: np.ndarray) -> FloatArray:
-    """[n, C] of the most frequent labels; the last of few classes follows from the others, and is kept anyway.
-
-    Real numbers, the targets of a regression, are one column as they are.
-    """
-    if labels.dtype.kind == "f":
+    """[n, C] of the most frequent labels; the last of few classes follows from the others, and is kept anyway."""
+    if labels.dtype.kind == "f":  # the targets of a regression
         return np.asarray(labels[:, None])
     values, codes, counts = np.unique(labels, return_inverse=True, return_counts=True)
     common = np.argsort(-counts, kind="stable")[:_LABELS]

@@ -30,10 +30,7 @@ class Finding(NamedTuple):
 def swapped_members(
     target_loss: FloatArray, members: BoolArray, train_accuracy: float | None, test_accuracy: float | None
 ) -> tuple[str, ...]:
-    """A warning if the target fits the non-members clearly better than its members, [N] as they were given.
-
-    It has losses [N], and accuracies on both sides, which are None if they are not known.
-    """
+    """A warning if the target fits the non-members clearly better than its members, [N] as they were given."""
     area = auc(-target_loss, members)
     if area > _CLEARLY_BELOW or delong(-target_loss, members, confidence=_SURE).high >= 0.5:
         return ()

@@ -9,8 +9,7 @@ from numpy.typing import ArrayLike
 from scipy.stats import t as student
 
 from glasshouse.attacks.shared.prior import prior_weights
-from glasshouse.attacks.stacking.likeness import Likeness
-from glasshouse.attacks.stacking.parameters import plan_targets
+from glasshouse.attacks.stacking.targets import Likeness, plan_targets
 from glasshouse.core.numerics import loss_to_margin
 from glasshouse.core.threads import side_by_side
 from glasshouse.evidence import Evidence

@@ -50,12 +50,11 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import brentq
 from scipy.special import betainc, expit, gammaln, log_expit, log_ndtr, logit, ndtr, ndtri
 from scipy.stats import beta
 
-from glasshouse.core.arrays import BoolArray, FloatArray
+from glasshouse.core.arrays import BoolArray, FloatArray, Positions
 from glasshouse.core.errors import InputError
 from glasshouse.core.randomness import generator
 from glasshouse.evaluation.roc import SortedScores
@@ -129,26 +128,22 @@ def sized(members: BoolArray) -> Mapping[Design, Guesses]:
     return _guesses(np.zeros(len(members)), members, DESIGNS)
 
 
+@dataclass(frozen=True, eq=False)
 class _Ranking:
     """Records by their scores, the highest first; tied ones are shuffled, which is drawn only where it matters."""
 
-    def __init__(
-        self,
-        scores: FloatArray,
-        members: BoolArray,
-        shuffled: Callable[[], NDArray[np.intp]],
-        ordered: SortedScores | None = None,
-    ) -> None:
-        self.records, self._ordered = len(members), ordered or SortedScores.of(scores, members)
-        self._scores, self._members, self._shuffled = scores, members, shuffled
+    scores: FloatArray
+    members: BoolArray
+    ordered: SortedScores
+    shuffled: Callable[[], Positions]
 
     @functools.cached_property
     def _ranked(self) -> BoolArray:
-        order = self._shuffled()
-        return self._members[order[np.argsort(-self._scores[order], kind="stable")]]
+        order = self.shuffled()
+        return self.members[order[np.argsort(-self.scores[order], kind="stable")]]
 
     def members_in_top(self, count: int) -> int:
-        found = self._ordered.members_in_top(count)
+        found = self.ordered.members_in_top(count)
         return int(np.count_nonzero(self._ranked[:count])) if found is None else found
 
 
@@ -157,19 +152,19 @@ def _guesses(
 ) -> dict[Design, Guesses]:
     random = generator(len(scores), "order of tied scores")
     shuffled = functools.cache(lambda: random.permutation(len(scores)))  # drawing takes as long as sorting
-    everyone = balanced = _Ranking(scores, members, shuffled, ordered)
+    everyone = balanced = _Ranking(scores, members, ordered or SortedScores.of(scores, members), shuffled)
     surplus = 2 * int(members.sum()) - len(members)
     if abs(surplus) > 3 * math.sqrt(len(members)):  # fair coins may well differ by less
         order, kept = shuffled(), np.ones(len(members), dtype=np.bool_)  # who stays so that membership is a fair coin
         larger = np.flatnonzero(members if surplus > 0 else ~members)
         kept[random.permutation(larger)[: abs(surplus)]] = False
-        place = np.cumsum(kept) - 1
-        balanced = _Ranking(scores[kept], members[kept], lambda: place[order[kept[order]]])
+        some, place = (scores[kept], members[kept]), np.cumsum(kept) - 1
+        balanced = _Ranking(*some, SortedScores.of(*some), lambda: place[order[kept[order]]])
     return {design: _counted(design, balanced if design.both else everyone) for design in designs}
 
 
 def _counted(design: Design, ranking: _Ranking) -> Guesses:
-    count = ranking.records
+    count = len(ranking.members)
     inside = ranking.members_in_top(count)
     top, bottom = (_size(share, count) for share in design)
     right_top = ranking.members_in_top(top)
