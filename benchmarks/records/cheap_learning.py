@@ -35,8 +35,7 @@ def figures_of(cases: Sequence[Case]) -> tuple[FloatArray, FloatArray]:
 def fitted(signals_: FloatArray, figure: FloatArray, chance: float) -> Relation:
     """The line by least squares, without an interval yet."""
     found = np.linalg.lstsq(np.column_stack([np.ones(len(figure)), signals_]), figure, rcond=None)[0].round(4).tolist()
-    none = {"below": 0.0, "above": 0.0, "held": float("nan")}
-    return Relation(constant=found[0], slopes=tuple(found[1:]), chance=chance, **none)
+    return Relation(constant=found[0], slopes=tuple(found[1:]), chance=chance, reach=0.0, held=float("nan"))
 
 
 def misses(learned: Relation, signals_: FloatArray, figure: FloatArray) -> FloatArray:
@@ -89,7 +88,7 @@ def family_quantile(misses_: FloatArray, families: np.ndarray, level: float) -> 
 def relation(signals_: FloatArray, figure: FloatArray, families: np.ndarray, chance: float) -> Relation:
     """The line through all cases, with an interval from families that were left out of it."""
     reach = round(family_quantile(left_out_misses(signals_, figure, families, chance), families, LEVEL), 4)
-    return replace(fitted(signals_, figure, chance), below=-reach, above=reach)
+    return replace(fitted(signals_, figure, chance), reach=reach)
 
 
 def holds(

@@ -26,7 +26,7 @@ from glasshouse.auditing.call import DEFAULT_ATTACKS
 from glasshouse.core.arrays import BoolArray, FloatArray
 from glasshouse.evaluation import AttackOutcome, clopper_pearson, leak_test, verdict_attack
 from glasshouse.evaluation.best import AttackCache
-from glasshouse.evaluation.thresholds import simulated_figures
+from glasshouse.evaluation.thresholds import simulated_figures, simulated_summaries
 
 FPRS = (0.01, 0.001)
 CASES = {"none": "no leak", "weak": "AUC of 0.52 for all records", "few": "0.4 % of the records exposed strongly"}
@@ -61,7 +61,7 @@ def outcomes_of(evidence: Evidence, attacks: Sequence[str], seed: int) -> dict[s
     found = {}
     for name, attack in chosen_attacks(attacks, mode="online", prior=0.5, seed=seed, fprs=FPRS).items():
         tuned = cache.tuned(attack)
-        simulated = simulated_figures(cache.simulated(attack), FPRS)
+        simulated = simulated_figures(simulated_summaries(cache.simulated(attack), FPRS))
         found[name] = AttackOutcome(tuned, tuned.score(evidence), (), None, 0.0, simulated=simulated)
     return found
 

@@ -42,7 +42,7 @@ from glasshouse.data import complementary_halves, random_subsets
 from glasshouse.data.named import load_dataset
 from glasshouse.evaluation import run_attack, target_mismatch
 from glasshouse.evaluation.best import AttackCache
-from glasshouse.evaluation.checks.calibration import calibration_error, calibration_floor
+from glasshouse.evaluation.checks.calibration import binned, calibration_floor
 from glasshouse.evaluation.thresholds import simulate, threshold_from
 from glasshouse.evidence import Evidence, collect
 from glasshouse.pool import ShadowPool
@@ -256,7 +256,7 @@ def mismatch(trial: Trial, name: str, *, share: float) -> Mismatch:
         evidence = trial.evidence(number)
         unlike = bool(target_mismatch(evidence, prior=share))
         outcome = run_attack(attack, evidence, fprs=[0.01], cache=cache, prior=share, mismatch=unlike)
-        errors.append(calibration_error(outcome.scores, members) if attack.posterior else np.nan)
+        errors.append(binned(outcome.scores, members).error if attack.posterior else np.nan)
         floors.append(calibration_floor(outcome.scores) if attack.posterior else np.nan)
         given.append(outcome.calibrated)
         for threshold in outcome.thresholds:

@@ -7,7 +7,7 @@ from typing import Any
 from joblib import cpu_count
 
 from glasshouse.attacks import Attack, create
-from glasshouse.evaluation.checks.calibration import calibration_error, calibration_floor
+from glasshouse.evaluation.checks.calibration import binned, calibration_floor
 from glasshouse.evidence import Mode
 from glasshouse_experiments.bench import Bench, Judged
 from glasshouse_experiments.cells import Cell
@@ -69,7 +69,7 @@ def _made(name: str, mode: Mode, **parameters: Any) -> Attack[Any]:
 
 def _trust(judged: Judged) -> dict[str, float]:
     """Whether its probabilities and its threshold are correct."""
-    error = calibration_error(judged.scores, judged.truth)
+    error = binned(judged.scores, judged.truth).error
     found = {"ece_pct": 100 * error, "ece_above_floor_pct": 100 * (error - calibration_floor(judged.scores))}
     for _, threshold, low, high in judged.thresholds:
         _, fpr = at_threshold(judged._replace(scores=judged.flag_scores), threshold)

@@ -48,10 +48,10 @@ def test_the_relation_is_found_again_and_its_interval_holds_nine_times_in_ten() 
     assert table.auc.held > 0.85  # the lower end is never above what was measured, so more than 0.9 may be held
     # 0.2 of noise and that of a loss's AUC over 1000 records: a width of 2 * 1.64 * 0.2, and more since the rule for
     # few families asks for a quantile above 0.9
-    assert 0.6 < (table.auc.above - table.auc.below) * table.auc.spread(1.3) < 1.4
+    assert 0.6 < 2 * table.auc.reach * table.auc.spread(1.3) < 1.4
     steady = made_cases(cheap, noise=0.0)
     close = cheap.learned_table(steady, 0)
-    assert close.auc.above - close.auc.below < table.auc.above - table.auc.below
+    assert close.auc.reach < table.auc.reach
 
 
 def test_a_family_that_follows_another_relation_is_seen_as_not_held() -> None:

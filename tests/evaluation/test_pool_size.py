@@ -9,7 +9,7 @@ from glasshouse import Evidence
 from glasshouse.attacks import create
 from glasshouse.data import random_subsets
 from glasshouse.evaluation import Interval, Threshold, run_attack
-from glasshouse.evaluation.pool_size import compare_references, fewer_references, stability, with_fewer_references
+from glasshouse.evaluation.pool_size import compare_references, fewer_references, stability
 from glasshouse.evaluation.precision import conformal_p_values
 from tests.strategies import gaussian_evidence
 
@@ -41,14 +41,14 @@ def test_expensive_attacks_and_pools_without_pairs() -> None:
     evidence, _ = gaussian_evidence(records=60, models=8, shift=1.5, seed=0)
     threshold = Threshold(0.1, 0.0, "mean", 0.1, Interval(0.0, 0.2), 8)
     assert stability(create("classifier"), evidence, threshold) is None
-    assert with_fewer_references(create("stacked"), evidence) is None
+    assert compare_references(create("stacked"), evidence, [], []) is None
     drawn = Evidence(
         target_loss=evidence.target_loss,
         shadow_loss=evidence.shadow_loss,
         shadow_members=random_subsets(60, models=8, fraction=0.5, seed=0),
     )
     assert stability(create("base"), drawn, threshold) is not None
-    assert with_fewer_references(create("base"), drawn) is None
+    assert compare_references(create("base"), drawn, [], []) is None
 
 
 def test_more_references_help_an_attack_that_estimates_each_record() -> None:

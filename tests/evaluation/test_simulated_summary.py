@@ -40,7 +40,7 @@ def test_threads_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     def everything() -> list[object]:
         levels = conformal_p_values(scores, scored).tolist()
         return [
-            simulated_figures(scored, [0.05]),
+            simulated_figures(simulated_summaries(scored, [0.05])),
             thresholds_from(scored, [0.05]),
             threshold_from(scored, 0.05),
             levels,

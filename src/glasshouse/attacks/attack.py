@@ -27,17 +27,13 @@ from glasshouse.evidence.simulation import SimulatedTarget, check_simulation
 class QueryCount(NamedTuple):
     """One query is one model asked about one record, or about one node of one graph.
 
-    Args:
-        per_record: queries for each judged record, mean over records; of the target and the shadow models together.
-        shared: queries made once for all records, such as RMIA's population Z or what a classifier learns from.
-
     Example:
         >>> QueryCount(per_record=9.0, shared=100).total(50)
         550
     """
 
-    per_record: float
-    shared: int = 0
+    per_record: float  # for each judged record, mean over records; of the target and the shadow models together
+    shared: int = 0  # made once for all records, such as about RMIA's population Z or what a classifier learns from
 
     def total(self, records: int) -> int:
         """Queries needed to judge this many records."""
@@ -55,12 +51,6 @@ def rehearse(attack: Any, members: BoolArray) -> None:
 
     If there are very many records, only some are tried. Those with the fewest in- and out-models are among them, since
     an attack may fail on these. Any error other than a refusal is ignored here: it will appear with the true losses.
-
-    Example:
-        >>> from glasshouse.attacks import LiRA
-        >>> rehearse(LiRA(), np.array([[True, True], [True, False]]))
-        Traceback (most recent call last):
-        glasshouse.InputError: shadow_members: record '0' has 0 out-models and this attack needs 1 ...
     """
     chosen = np.arange(members.shape[1])
     if members.size > _ANSWERS and not any(np.ndim(value) for value in vars(attack).values()):  # one number per record
@@ -119,21 +109,13 @@ V = TypeVar("V", bound=View, default=Evidence)
 
 
 class Judgement(NamedTuple):
-    """What an attack finds about a target.
+    """What an attack finds about a target."""
 
-    Args:
-        scores: [N], higher means member.
-        queries: how often models were asked.
-        warning: what a reader must know before believing the scores; usually empty.
-        details: figures that only this attack has, such as a sampler's acceptance rate.
-        sampled: [M, N] training sets that were sampled on the way; None if there were none.
-    """
-
-    scores: FloatArray
-    queries: QueryCount
-    warning: str = ""
-    details: Mapping[str, float] = {}
-    sampled: BoolArray | None = None
+    scores: FloatArray  # [N], higher means member
+    queries: QueryCount  # how often models were asked
+    warning: str = ""  # what a reader must know before believing the scores; usually empty
+    details: Mapping[str, float] = {}  # figures that only this attack has, such as a sampler's acceptance rate
+    sampled: BoolArray | None = None  # [M, N] training sets that were sampled on the way; None if there were none
 
 
 # methods of an attack whose first argument is what it looks at
@@ -228,7 +210,8 @@ class Attack(abc.ABC, Generic[V]):
         """The same attack with every ``"auto"`` replaced by its value for this pool, and all learned from it.
 
         A threshold belongs to one setting: simulated targets and the target must be scored with the same one. It does
-        not look at the view's target.
+        not look at the view's target. A few numbers, from all records, cannot remember a model: simulated targets may
+        be scored by those that were fitted to them too.
         """
         return self
 
@@ -259,8 +242,7 @@ class Attack(abc.ABC, Generic[V]):
         seconds = self.simulated_seconds(view) if is_worth_spreading() else None
         if seconds is not None and not is_worth_spreading(seconds):  # a prediction that falls short is not trusted:
             seconds = None  # the first target is then scored here, and measured
-        tasks = range(len(view.shadow_members))
-        yield from spread_in_order(_score_simulated, (self, view), tasks, seconds=seconds)
+        yield from spread_in_order(_score_simulated, (self, view), range(len(view.shadow_members)), seconds=seconds)
 
     def simulated_seconds(self, view: V) -> float | None:
         """How long all simulated targets should take in this process; None if only a trial can tell."""
@@ -280,15 +262,6 @@ class Attack(abc.ABC, Generic[V]):
         A simulated target is compared with fewer references than the target. More references make a score vary less, so
         a threshold of simulated targets would flag too few of the scores of `score`. Here the target takes the place of
         the first simulated target, with the references of that one. The attack is tuned for the whole pool beforehand.
-
-        Example:
-            >>> from glasshouse.attacks import create
-            >>> evidence = Evidence(
-            ...     target_loss=[0.1, 2.0], shadow_loss=[[0.5, 1.0], [0.7, 1.2], [0.9, 0.2], [0.6, 0.3]],
-            ...     shadow_members=[[1, 0], [0, 1], [1, 0], [0, 1]],
-            ... )
-            >>> create("base").flag_scores(evidence).round(2), create("base").score(evidence).round(2)
-            (array([0.65, 0.15]), array([0.64, 0.2 ]))
         """
         seen: Any = view
         if isinstance(view, Evidence) and not self.needs_logits:

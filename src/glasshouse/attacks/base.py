@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.special import expit
 
 from glasshouse.attacks.attack import Attack
@@ -22,7 +22,7 @@ from glasshouse.attacks.shared.reference_confidence import (
     expected_confidence,
     scored_targets,
 )
-from glasshouse.core.arrays import BoolArray, FloatArray
+from glasshouse.core.arrays import BoolArray, FloatArray, Positions
 from glasshouse.core.errors import InputError
 from glasshouse.evidence import Evidence, Mode
 
@@ -42,9 +42,8 @@ class BASE(Attack):
             simulated targets (paper, App. "Online vs. offline").
 
     Example:
-        >>> evidence = Evidence(
-        ...     target_loss=[0.1, 2.0], shadow_loss=[[0.5, 1.0], [0.7, 1.2]], shadow_members=[[1, 0], [0, 1]]
-        ... )
+        >>> losses, members = [[0.5, 1.0], [0.7, 1.2]], [[1, 0], [0, 1]]
+        >>> evidence = Evidence(target_loss=[0.1, 2.0], shadow_loss=losses, shadow_members=members)
         >>> BASE().score(evidence).round(2)
         array([0.62, 0.29])
     """
@@ -80,7 +79,7 @@ class BASE(Attack):
         odds = self._odds(evidence)
         return scored_targets(evidence, self.mode, lambda target: expit(odds(target.loss, target.expected)))
 
-    def scores_among(self, evidence: Evidence, sets: Sequence[NDArray[np.intp]]) -> Iterator[FloatArray | None]:
+    def scores_among(self, evidence: Evidence, sets: Sequence[Positions]) -> Iterator[FloatArray | None]:
         """Posteriors of the target beside some of the shadow models, for each set; confidences are computed once."""
         if self.mode == "offline":  # a set without an out-model of some record is refused, and the others are not
             yield from super().scores_among(evidence, sets)

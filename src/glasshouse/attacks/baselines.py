@@ -11,13 +11,12 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import log_softmax
 
 from glasshouse.attacks.attack import Attack, QueryCount
 from glasshouse.attacks.registry import register
 from glasshouse.attacks.shared.in_out_moments import simulated_moments
-from glasshouse.core.arrays import BoolArray, FloatArray, IntArray
+from glasshouse.core.arrays import BoolArray, FloatArray, IntArray, Positions
 from glasshouse.core.errors import InputError
 from glasshouse.core.numerics import loss_to_margin
 from glasshouse.core.threads import over_records
@@ -82,9 +81,8 @@ class Calibration(Attack):
         mode: ``"online"`` averages over every shadow model, ``"offline"`` over those without the record, as Watson.
 
     Example:
-        >>> evidence = Evidence(
-        ...     target_loss=[0.1, 2.0], shadow_loss=[[0.5, 1.0], [0.7, 1.2]], shadow_members=[[1, 0], [0, 1]]
-        ... )
+        >>> losses, members = [[0.5, 1.0], [0.7, 1.2]], [[1, 0], [0, 1]]
+        >>> evidence = Evidence(target_loss=[0.1, 2.0], shadow_loss=losses, shadow_members=members)
         >>> Calibration(mode="offline").score(evidence).round(2)
         array([ 0.6, -1. ])
     """
@@ -118,9 +116,8 @@ class AttackR(Attack):
     So records with the same share are ordered by the target's loss, which adds less than half a step between shares.
 
     Example:
-        >>> evidence = Evidence(
-        ...     target_loss=[0.6, 2.0], shadow_loss=[[0.5, 1.0], [0.7, 1.2]], shadow_members=[[0, 0], [0, 1]]
-        ... )
+        >>> losses, members = [[0.5, 1.0], [0.7, 1.2]], [[0, 0], [0, 1]]
+        >>> evidence = Evidence(target_loss=[0.6, 2.0], shadow_loss=losses, shadow_members=members)
         >>> AttackR().score(evidence).round(2)
         array([0.56, 0.12])
     """
@@ -273,7 +270,7 @@ class Hinge(Attack):
         return np.asarray(own - others.max(axis=1))
 
 
-def _answers(name: str, evidence: Evidence) -> tuple[FloatArray, NDArray[np.intp], IntArray]:
+def _answers(name: str, evidence: Evidence) -> tuple[FloatArray, Positions, IntArray]:
     """Logits [N, C], row numbers [N] and true columns [N]; refused where the evidence has losses only."""
     if evidence.target_logits is None or evidence.labels is None:
         raise InputError(f"{name}: it looks at all classes; give logits and labels, not only losses.")

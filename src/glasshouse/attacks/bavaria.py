@@ -14,32 +14,20 @@ from scipy.stats import t as student
 
 from glasshouse.attacks.attack import Attack
 from glasshouse.attacks.registry import register
-from glasshouse.attacks.shared.in_out_moments import Moments, side_moments, simulated_moments, wanted_sides
+from glasshouse.attacks.shared.in_out_moments import ALMOST_ZERO, Moments, side_moments, simulated_moments, wanted_sides
 from glasshouse.core.arrays import BoolArray, FloatArray
-from glasshouse.core.errors import InputError
 from glasshouse.evidence import Evidence, Mode
 
-_SMALLEST_VARIANCE = 1e-12  # equal margins are possible; certainty is not
 _SMALLEST_SHARE = 1e-5  # of the median variance: the logarithm of a variance that happens to be 0 has no meaning
 _LOG_FREEDOMS = (-20.0, 20.0)  # of half the degrees of freedom; more than this act like infinitely many
 
 
 @dataclass(frozen=True, kw_only=True)
 class VariancePrior:
-    """Scaled inverse chi-squared prior of a record's variance: an inverse gamma with other parameters.
+    """Scaled inverse chi-squared prior of a record's variance: an inverse gamma with other parameters."""
 
-    Args:
-        freedom: d₀, the degrees of freedom that it counts for; infinite if all records have the same variance.
-        variance: s₀², towards which it pulls.
-
-    Example:
-        >>> prior = VariancePrior(freedom=4.0, variance=1.0)
-        >>> prior.updated(Moments(np.array([3.0]), np.array([0.0]), np.array([14.0])))
-        (array([6.]), array([3.]))
-    """
-
-    freedom: float
-    variance: float
+    freedom: float  # d₀, the degrees of freedom that it counts for; infinite if all records have the same variance
+    variance: float  # s₀², towards which it pulls
 
     def updated(self, side: Moments) -> tuple[FloatArray, FloatArray]:
         """Degrees of freedom and variance of each record, given its own margins, [N] each."""
@@ -48,7 +36,7 @@ class VariancePrior:
             variance = np.full(len(own), self.variance)
         else:
             variance = (self.freedom * self.variance + side.squares) / (self.freedom + own)
-        return self.freedom + own, np.maximum(variance, _SMALLEST_VARIANCE)
+        return self.freedom + own, np.maximum(variance, ALMOST_ZERO)
 
 
 @register("bavaria")
@@ -68,10 +56,8 @@ class BaVarIA(Attack):
         mode: ``"online"`` or ``"offline"``.
 
     Example:
-        >>> evidence = Evidence(
-        ...     target_loss=[0.1, 2.0], shadow_loss=[[0.1, 2.5], [0.2, 1.5], [1.5, 0.2], [2.5, 0.1]],
-        ...     shadow_members=[[1, 0], [1, 0], [0, 1], [0, 1]],
-        ... )
+        >>> losses, members = [[0.1, 2.5], [0.2, 1.5], [1.5, 0.2], [2.5, 0.1]], [[1, 0], [1, 0], [0, 1], [0, 1]]
+        >>> evidence = Evidence(target_loss=[0.1, 2.0], shadow_loss=losses, shadow_members=members)
         >>> scores = BaVarIA().score(evidence)
         >>> bool(scores[0] > 0 > scores[1])
         True
@@ -96,10 +82,7 @@ class BaVarIA(Attack):
             yield _scores(priors, target.statistic, target.sides, regression=evidence.regression), target.members
 
     def tuned(self, evidence: Evidence) -> Self:
-        """The same attack with its priors fitted to this pool; it does not look at the target's losses.
-
-        Two numbers per side, from thousands of variances, cannot remember a model, so simulated targets may share them.
-        """
+        """The same attack with its priors, two numbers per side, fitted to this pool."""
         return dataclasses.replace(self, priors_=self._priors(evidence))
 
     def _priors(self, evidence: Evidence) -> tuple[VariancePrior, ...]:
@@ -131,25 +114,12 @@ def fit_variance_prior(side: Moments) -> VariancePrior:
     The logarithm of a variance with d degrees of freedom has the variance ψ'(d/2) even if all variances are equal.
     What is left of its observed variance is the prior's ψ'(d₀/2) (Smyth 2004). If nothing is left, all records get one
     variance. Records with only one model are ignored.
-
-    Example:
-        >>> rng = np.random.default_rng(0)
-        >>> variance = 2.0 * 6.0 / rng.chisquare(6.0, size=20_000)  # d₀ = 6, s₀² = 2
-        >>> squares = variance * rng.chisquare(3.0, size=20_000)
-        >>> fitted = fit_variance_prior(Moments(np.full(20_000, 4.0), np.zeros(20_000), squares))
-        >>> round(fitted.freedom), round(fitted.variance, 1)
-        (6, 2.0)
     """
     known = side.models > 1
-    freedom, squares = side.models[known] - 1, side.squares[known]
-    if not known.any():
-        raise InputError(
-            "shadows: BaVarIA estimates spreads, which needs 2 or more models on one side of some record; here each "
-            "side has 1. Train 4 or more shadow models."
-        )
-    pooled = max(float(squares.sum() / freedom.sum()), _SMALLEST_VARIANCE)
-    own = squares / freedom
-    own = np.maximum(own, max(_SMALLEST_SHARE * float(np.median(own)), _SMALLEST_VARIANCE))
+    several = Moments(*(part[known] for part in side))
+    pooled, freedom = several.pooled_variance("BaVarIA"), several.models - 1
+    own = several.squares / freedom
+    own = np.maximum(own, max(_SMALLEST_SHARE * float(np.median(own)), ALMOST_ZERO))
     logs = np.log(own) - digamma(freedom / 2) + np.log(freedom / 2)  # [records], each with mean log σ²
     counts, which = np.unique(freedom, return_inverse=True)  # few: ψ' takes long, and all records share its values
     left = float(logs.var(ddof=1) - polygamma(1, counts / 2)[which].mean()) if len(logs) > 1 else 0.0

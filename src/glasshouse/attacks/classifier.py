@@ -26,18 +26,6 @@ _FLOOR = -30.0  # log-probabilities below this all mean "never"; without a bound
 _TOGETHER = 4  # networks that are trained at once: the numbers of one step still fit into the cache
 
 
-@dataclass(frozen=True, eq=False)
-class AnswerNetwork:
-    """A trained network, and the scale of the features that it was trained on."""
-
-    scaler: StandardScaler
-    network: Perceptron
-
-    def probabilities(self, asked: FloatArray) -> FloatArray:
-        """Probabilities of membership, [N], from features [N, F]."""
-        return self.network.probabilities(self.scaler.transform(asked))
-
-
 class Case(NamedTuple):
     """What a network learns from (features [R, F] of answers, members [R]), and what it is asked about, [N, F]."""
 
@@ -128,13 +116,17 @@ class ShadowClassifier(Attack):
         Cases with the same examples share a network: a model and its complement are judged by the same references.
         Networks are trained several at once if they have as many examples, so a few cases are held in memory.
         """
-        known: dict[str, AnswerNetwork] = {}
+        known: dict[
+            str, tuple[StandardScaler, Perceptron]
+        ] = {}  # the scale of the features that a network learned from
         waiting: list[tuple[str, Case]] = []
         untrained: dict[str, Case] = {}
 
         def judged() -> Iterator[FloatArray]:
             known.update(self._trained(untrained))
-            yield from (known[one].probabilities(held.asked) for one, held in waiting)
+            for digest, held in waiting:
+                scaler, network = known[digest]
+                yield network.probabilities(scaler.transform(held.asked))
             waiting.clear()
             untrained.clear()
 
@@ -149,22 +141,20 @@ class ShadowClassifier(Attack):
             waiting.append((digest, case))
         yield from judged()
 
-    def _trained(self, cases: dict[str, Case]) -> dict[str, AnswerNetwork]:
+    def _trained(self, cases: dict[str, Case]) -> dict[str, tuple[StandardScaler, Perceptron]]:
         """A network for each case, under the same key; all cases have as many examples."""
         if not cases:
             return {}
-        scalers = [StandardScaler().fit(case.answers) for case in cases.values()]
+        scalers = {key: StandardScaler().fit(case.answers) for key, case in cases.items()}
+        examples = [(scalers[key].transform(case.answers), case.members) for key, case in cases.items()]
         networks = train_perceptrons(
-            [
-                (scaler.transform(case.answers), case.members)
-                for scaler, case in zip(scalers, cases.values(), strict=True)
-            ],
+            examples,
             hidden=self.hidden,
             epochs=self.epochs,
-            batch=min(256, len(next(iter(cases.values())).members)),
+            batch=min(256, len(examples[0][1])),
             seed=seed_for(self.seed, "network") % 2**32,
         )
-        return {key: AnswerNetwork(*made) for key, *made in zip(cases, scalers, networks, strict=True)}
+        return {key: (scalers[key], network) for key, network in zip(cases, networks, strict=True)}
 
 
 def _true_class(loss: FloatArray) -> FloatArray:
@@ -173,11 +163,6 @@ def _true_class(loss: FloatArray) -> FloatArray:
 
 
 def sorted_log_probabilities(logits: NDArray[Any]) -> FloatArray:
-    """Log-probabilities [rows, C], largest first, so that the order of the classes does not matter.
-
-    Example:
-        >>> sorted_log_probabilities(np.array([[0.0, np.log(3.0)]])).round(2)
-        array([[-0.29, -1.39]])
-    """
+    """Log-probabilities [rows, C], largest first, so that the order of the classes does not matter."""
     sorted_up = np.sort(log_softmax(np.asarray(logits, dtype=np.float64), axis=-1), axis=-1)
     return np.asarray(np.maximum(sorted_up[:, ::-1], _FLOOR))

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import log_ndtr
 
 from glasshouse.attacks.attack import Attack
 from glasshouse.attacks.registry import register
 from glasshouse.attacks.shared.in_out_moments import (
+    ALMOST_ZERO,
     Moments,
     left_out,
     moments,
@@ -21,7 +21,7 @@ from glasshouse.attacks.shared.in_out_moments import (
     simulated_sets,
     wanted_sides,
 )
-from glasshouse.core.arrays import BoolArray, FloatArray
+from glasshouse.core.arrays import BoolArray, FloatArray, Positions
 from glasshouse.core.errors import InputError
 from glasshouse.core.numerics import log_normal_farther
 from glasshouse.core.threads import side_by_side
@@ -29,7 +29,6 @@ from glasshouse.evidence import Evidence, Mode
 from glasshouse.evidence.simulation import rows_without
 
 _MODELS_FOR_OWN_VARIANCE = 16  # with fewer on a side, one variance for all records is better than one per record
-_SMALLEST_VARIANCE = 1e-12  # equal margins are possible; certainty is not
 _SETS = 4  # sets of references whose Gaussians are in memory at once
 _LOG_OF_ROOT = np.log(np.sqrt(2 * np.pi))
 
@@ -55,10 +54,8 @@ class LiRA(Attack):
             one σ per side; ``"auto"`` uses ``"global"`` if a side has fewer than 16 models.
 
     Example:
-        >>> evidence = Evidence(
-        ...     target_loss=[0.1, 2.0], shadow_loss=[[0.1, 2.5], [0.2, 1.5], [1.5, 0.2], [2.5, 0.1]],
-        ...     shadow_members=[[1, 0], [1, 0], [0, 1], [0, 1]],
-        ... )
+        >>> losses, members = [[0.1, 2.5], [0.2, 1.5], [1.5, 0.2], [2.5, 0.1]], [[1, 0], [1, 0], [0, 1], [0, 1]]
+        >>> evidence = Evidence(target_loss=[0.1, 2.0], shadow_loss=losses, shadow_members=members)
         >>> LiRA().score(evidence).round(2)
         array([ 12.44, -24.72])
     """
@@ -92,7 +89,7 @@ class LiRA(Attack):
             scores = side_by_side(of_target, targets, records=evidence.records)
             yield from ((one, members[k]) for one, (k, _) in zip(scores, targets, strict=True))
 
-    def scores_among(self, evidence: Evidence, sets: Sequence[NDArray[np.intp]]) -> Iterator[FloatArray | None]:
+    def scores_among(self, evidence: Evidence, sets: Sequence[Positions]) -> Iterator[FloatArray | None]:
         """Scores of the target beside some of the shadow models, for each set of them; margins are computed once."""
         statistic, own = evidence.shadow_statistic, evidence.target_statistic
         left = [left_out(rows, evidence.models) for rows in sets]
@@ -104,9 +101,7 @@ class LiRA(Attack):
             else:
                 yield from (_ratios(own, sides, regression=evidence.regression) for sides in found)
 
-    def _sides_among(
-        self, evidence: Evidence, statistic: FloatArray, sets: Sequence[NDArray[np.intp]]
-    ) -> list[list[Side]]:
+    def _sides_among(self, evidence: Evidence, statistic: FloatArray, sets: Sequence[Positions]) -> list[list[Side]]:
         """The Gaussians for each set of rows of the pool that is left out, [L, 1] or [L, N], of statistics [K, N]."""
         members = evidence.shadow_members
         found = [moments_among(statistic, members == inside, sets) for inside in wanted_sides(self.mode)]
@@ -115,7 +110,7 @@ class LiRA(Attack):
             for number, left in enumerate(sets)
         ]
 
-    def _sides(self, evidence: Evidence, found: list[Moments], left: NDArray[np.intp] | None = None) -> list[Side]:
+    def _sides(self, evidence: Evidence, found: list[Moments], left: Positions | None = None) -> list[Side]:
         """The Gaussians from the moments of each wanted side of the pool, without the models that are left out."""
         fewest = min(one.models.min() for one in found)
         own = self._own_variance(int(fewest))
@@ -123,7 +118,7 @@ class LiRA(Attack):
             asked = evidence if left is None else evidence.among(rows_without(left, evidence.models))
             for inside in wanted_sides(self.mode):
                 asked.require_side(inside=inside, models=least)
-        return [_side(one, kind=kind, own=own) for one, kind in zip(found, ("out", "in"), strict=False)]
+        return [_side(one, own=own) for one in found]
 
     def _own_variance(self, fewest: int) -> bool:
         """Whether each record has its own variance, where a side has at least so many models."""
@@ -152,13 +147,8 @@ def _log_density(value: FloatArray, mean: FloatArray, spread: FloatArray) -> Flo
     return np.asarray(-(((value - mean) / spread) ** 2) / 2.0 - _LOG_OF_ROOT - np.log(spread))
 
 
-def _side(found: Moments, *, kind: str, own: bool) -> Side:
+def _side(found: Moments, *, own: bool) -> Side:
     """The Gaussian of each record's margin, from its moments over the in-models or the out-models."""
-    freedom = found.models - 1
-    if not own and not freedom.any():
-        raise InputError(
-            f"shadows: LiRA estimates a spread, which needs 2 or more {kind}-models of some record; here each record "
-            f"has 1. Train 4 or more shadow models."
-        )
-    variance = found.squares / freedom if own else np.full(len(freedom), found.squares.sum() / int(freedom.sum()))
-    return found.mean, np.sqrt(np.maximum(variance, _SMALLEST_VARIANCE))
+    if own:
+        return found.mean, np.sqrt(np.maximum(found.squares / (found.models - 1), ALMOST_ZERO))
+    return found.mean, np.sqrt(np.full(len(found.mean), found.pooled_variance("LiRA")))

@@ -33,17 +33,13 @@ _NARROWEST = 1e-9  # between two quantiles
 
 
 class QuantileFit(NamedTuple):
-    """Lines that predict quantiles of a non-member's margin, and the out-means that are told apart.
+    """Lines that predict quantiles of a non-member's margin, and the out-means that are told apart."""
 
-    Args:
-        lines: [levels, 3 + classes - 1] coefficients of 1, the out-mean, its square and each class but the first.
-        low: the smallest out-mean.
-        high: the largest.
-    """
-
-    lines: FloatArray
-    low: float
-    high: float
+    lines: (
+        FloatArray  # [levels, 3 + classes - 1] coefficients of 1, the out-mean, its square and each class but the first
+    )
+    low: float  # the smallest out-mean
+    high: float  # the largest
 
 
 @register("quantile")
@@ -136,11 +132,6 @@ def quantile_line(signals: FloatArray, answers: FloatArray, level: float) -> Flo
 
     It minimises the pinball loss, slightly smoothed so that Newton's steps are possible (Fernandes, Guerre and Horta
     2021): many times faster than a linear program.
-
-    Example:
-        >>> answers = np.linspace(0.0, 10.0, 1001)
-        >>> quantile_line(np.ones((1001, 1)), answers, 0.9).round(1)
-        array([9.])
     """
     coefficients = np.linalg.lstsq(signals, answers, rcond=None)[0]
     residuals = answers - signals @ coefficients
@@ -169,12 +160,7 @@ def quantile_line(signals: FloatArray, answers: FloatArray, level: float) -> Flo
 
 
 def usual_range(values: FloatArray) -> tuple[float, float]:
-    """The quartiles of values, widened so far that only losses such as 1e300 lie beyond.
-
-    Example:
-        >>> usual_range(np.array([0.0, 1.0, 2.0]))
-        (-19.5, 21.5)
-    """
+    """The quartiles of values, widened so far that only losses such as 1e300 lie beyond."""
     first, third = np.quantile(values, [0.25, 0.75])
     return float(first - _FAR * (1 + third - first)), float(third + _FAR * (1 + third - first))
 
@@ -260,9 +246,8 @@ class PublicQuantile(Attack):
 
 def _predicted(known: FloatArray, answers: FloatArray, asked: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Predictions [N] for the asked rows, and how far each known row [P] is from its own when it is left out."""
-    chosen = RidgeCV(_STRENGTHS).fit(known, answers)
-    fitted = RidgeCV([chosen.alpha_], store_cv_results=True).fit(known, answers)
-    return fitted.predict(asked), np.sqrt(fitted.cv_results_[:, 0])
+    fitted = RidgeCV(_STRENGTHS, store_cv_results=True).fit(known, answers)
+    return fitted.predict(asked), np.sqrt(fitted.cv_results_[:, _STRENGTHS.index(fitted.alpha_)])
 
 
 def _components(features: FloatArray, most: int) -> FloatArray:

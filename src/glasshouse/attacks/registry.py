@@ -19,14 +19,8 @@ AttackType = TypeVar("AttackType", bound=type[Attack[Any]])
 _ATTACKS: Registry[type[Attack[Any]]] = Registry("an attack")
 
 # attacks on graphs are imported when the first of them is needed: their libraries take seconds to import
-_ON_GRAPHS = {
-    "g-base": "glasshouse.graph.attacks.g_base",
-    "g-regressed": "glasshouse.graph.attacks.g_regressed",
-    "g-stacked": "glasshouse.graph.attacks.g_stacked",
-    "g-classifier": "glasshouse.graph.attacks.g_classifier",
-}
-for _name, _module in _ON_GRAPHS.items():
-    _ATTACKS.add_lazy(_name, module=_module)
+for _name in ("g-base", "g-regressed", "g-stacked", "g-classifier"):
+    _ATTACKS.add_lazy(_name, module=f"glasshouse.graph.attacks.{_name.replace('-', '_')}")
 
 
 def register(name: str) -> Callable[[AttackType], AttackType]:
@@ -90,19 +84,9 @@ def chosen_attacks(
 ) -> dict[str, Attack[Any]]:
     """The chosen attacks by unique names: a second attack with a name gets a number. All faults are raised at once.
 
-    Args:
-        attacks: names, attack objects, or mappings with ``name`` and parameters.
-        offers: which kinds of attack the audit can run.
-        prior: λ: one number, or one per record of the population.
-        nodes: the audited nodes of a graph: attacks on records know only these.
-        **shared: parameters for those attacks, given by name, that have them.
-
-    Example:
-        >>> list(chosen_attacks(["base", {"name": "rmia", "gamma": 2.0}, "rmia"], mode="online"))
-        ['base', 'rmia', 'rmia-2']
-        >>> chosen_attacks(["base", "g-base"])
-        Traceback (most recent call last):
-        glasshouse.InputError: attacks[1]: "g-base" needs a graph, and this audit is of records. Leave it out.
+    They are names, attack objects, or mappings with ``name`` and parameters; those by name get of the prior and of the
+    ``shared`` parameters what they have. The audit ``offers`` kinds of attack. A prior of one number per record of the
+    population is cut to the audited ``nodes`` of a graph for attacks on records, which know only these.
     """
     own = prior if nodes is None or np.ndim(prior) == 0 else np.asarray(prior)[nodes]
     made: dict[str, Attack[Any]] = {}

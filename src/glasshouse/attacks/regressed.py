@@ -9,20 +9,19 @@ from dataclasses import dataclass
 from typing import ClassVar, NamedTuple, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.linalg import solve_triangular
 from scipy.special import expit
 
 from glasshouse.attacks.attack import Attack
 from glasshouse.attacks.registry import register
-from glasshouse.attacks.shared.in_out_moments import Moments, side_moments, simulated_moments, wanted_sides
+from glasshouse.attacks.shared.in_out_moments import ALMOST_ZERO, Moments, side_moments, simulated_moments, wanted_sides
 from glasshouse.attacks.shared.prior import check_prior, prior_log_odds
-from glasshouse.core.arrays import BoolArray, FloatArray
+from glasshouse.core.arrays import BoolArray, FloatArray, Positions
 from glasshouse.core.errors import InputError
 from glasshouse.core.randomness import generator
 from glasshouse.evidence import Evidence, Mode
 
-_SMALLEST_VARIANCE = 1e-12  # equal margins are possible; certainty is not
 _SMALLEST_SIGNAL = 1e-12  # of the largest singular value
 _SMALLEST_SHARE = 1e-9  # of the mean variance: two queries may have equal answers; the covariance must be invertible
 
@@ -36,20 +35,10 @@ class Example(NamedTuple):
 
 
 class LinearGaussian(NamedTuple):
-    """The distribution of answers given signals: Gaussian, with a mean linear in the signals and one covariance.
+    """The distribution of answers given signals: Gaussian, with a mean linear in the signals and one covariance."""
 
-    Args:
-        coefficients: [1 + F, Q], constants in the first row.
-        covariance: [Q, Q].
-
-    Example:
-        >>> line = LinearGaussian(coefficients=np.array([[1.0], [2.0]]), covariance=np.eye(1))
-        >>> line.log_density(np.array([[3.0]]), np.array([[7.0]])).round(4)  # at its mean
-        array([-0.9189])
-    """
-
-    coefficients: FloatArray
-    covariance: FloatArray
+    coefficients: FloatArray  # [1 + F, Q], constants in the first row
+    covariance: FloatArray  # [Q, Q]
 
     def log_density(self, signals: FloatArray, margins: FloatArray) -> FloatArray:
         """Log-densities, [N], of answers [N, Q] given signals [N, F]."""
@@ -61,17 +50,11 @@ class LinearGaussian(NamedTuple):
 
 
 class SidesFit(NamedTuple):
-    """A Gaussian of members' answers and one of the others', for each fold of records.
+    """A Gaussian of members' answers and one of the others', for each fold of records."""
 
-    Args:
-        inside: Gaussians of members; the one at position f judges records of fold f.
-        outside: the same of the others.
-        folds: [N] the fold of each record.
-    """
-
-    inside: tuple[LinearGaussian, ...]
-    outside: tuple[LinearGaussian, ...]
-    folds: NDArray[np.intp]
+    inside: tuple[LinearGaussian, ...]  # of members; the one at position f judges records of fold f
+    outside: tuple[LinearGaussian, ...]  # the same of the others
+    folds: Positions  # [N] the fold of each record
 
     def log_ratio(self, signals: FloatArray, margins: FloatArray) -> FloatArray:
         """Log-likelihood ratios, [N], of members to others, for answers [N, Q] given signals [N, F]."""
@@ -85,7 +68,7 @@ class SidesFit(NamedTuple):
         return ratio
 
 
-def record_folds(records: int, *, mode: Mode = "offline", folds: int, seed: int) -> NDArray[np.intp]:
+def record_folds(records: int, *, mode: Mode = "offline", folds: int, seed: int) -> Positions:
     """The fold of each record, [N], drawn at random: folds of about equal size offline, a single one online."""
     count = 1 if mode == "online" else min(folds, max(records, 2))
     if records < count:
@@ -93,18 +76,11 @@ def record_folds(records: int, *, mode: Mode = "offline", folds: int, seed: int)
     return np.asarray(generator(seed, "folds").permutation(records) % count)
 
 
-def fit_sides(examples: Iterable[Example], folds: NDArray[np.intp]) -> SidesFit:
+def fit_sides(examples: Iterable[Example], folds: Positions) -> SidesFit:
     """Least squares over all simulated targets; with several folds, a record's numbers come from the other folds.
 
     Rows are added one target at a time to one small triangular matrix per fold and side (QR), so that memory stays
     small and no digits are lost by squaring.
-
-    Example:
-        >>> members = np.array([True, True, False, False])
-        >>> example = Example(np.empty((4, 0)), np.array([[1.0], [3.0], [0.0], [-2.0]]), members)
-        >>> fit = fit_sides([example], np.zeros(4, dtype=int))
-        >>> fit.inside[0].coefficients.round(6), fit.outside[0].covariance.round(6)
-        (array([[2.]]), array([[2.]]))
     """
     keys = list(itertools.product((True, False), range(int(folds.max()) + 1)))
     triangles: dict[tuple[bool, int], FloatArray] = {}
@@ -134,7 +110,7 @@ def _solved(triangles: list[FloatArray], rows: int, width: int) -> LinearGaussia
     coefficients = np.asarray(np.linalg.lstsq(signals, answers, rcond=_SMALLEST_SIGNAL)[0], dtype=np.float64)
     residuals = answers - signals @ coefficients
     covariance = residuals.T @ residuals / max(rows - width, 1)
-    floor = _SMALLEST_VARIANCE + _SMALLEST_SHARE * np.trace(covariance) / len(covariance)
+    floor = ALMOST_ZERO + _SMALLEST_SHARE * np.trace(covariance) / len(covariance)
     return LinearGaussian(coefficients=coefficients, covariance=covariance + floor * np.eye(len(covariance)))
 
 
@@ -188,32 +164,25 @@ class Regressed(Attack):
 
     def score(self, evidence: Evidence) -> FloatArray:
         """Posteriors, [N]; higher means member."""
-        return np.asarray(expit(self.log_odds(evidence)))
-
-    def log_odds(self, evidence: Evidence) -> FloatArray:
-        """Logits of the posteriors, [N]: they differ where probabilities would all round to 1."""
-        known = prior_log_odds(self.prior, evidence.records)
         signals = mean_margins(side_moments(evidence, self.mode))
-        return np.asarray(self._fit(evidence).log_ratio(signals, evidence.target_statistic[:, None]) + known)
+        return self._posteriors(self._fit(evidence), signals, evidence.target_statistic[:, None])
 
     def tuned(self, evidence: Evidence) -> Self:
-        """The same attack with its numbers fitted to this pool; it does not look at the target's losses.
-
-        Thresholds score simulated targets by numbers that were fitted to them too. Eight numbers from thousands of
-        answers cannot remember one model, so these scores are as good as those of new targets.
-        """
+        """The same attack with its eight numbers fitted to this pool."""
         return dataclasses.replace(self, fit_=self._fit(evidence))
-
-    def _fit(self, evidence: Evidence) -> SidesFit:
-        folds = record_folds(evidence.records, mode=self.mode, folds=self.folds, seed=self.seed)
-        return self.fit_ or fit_sides(self._examples(evidence), folds)
 
     def simulated_scores(self, evidence: Evidence) -> Iterator[tuple[FloatArray, BoolArray]]:
         """Posteriors [N] and members [N] of each simulated target, all of them in one pass over the pool."""
         fit = self._fit(evidence)
-        known = prior_log_odds(self.prior, evidence.records)
         for signals, margins, members in self._examples(evidence):
-            yield np.asarray(expit(fit.log_ratio(signals, margins) + known)), members
+            yield self._posteriors(fit, signals, margins), members
+
+    def _posteriors(self, fit: SidesFit, signals: FloatArray, margins: FloatArray) -> FloatArray:
+        return np.asarray(expit(fit.log_ratio(signals, margins) + prior_log_odds(self.prior, len(margins))))
+
+    def _fit(self, evidence: Evidence) -> SidesFit:
+        folds = record_folds(evidence.records, mode=self.mode, folds=self.folds, seed=self.seed)
+        return self.fit_ or fit_sides(self._examples(evidence), folds)
 
     def _examples(self, evidence: Evidence) -> Iterator[Example]:
         for one in simulated_moments(evidence, wanted_sides(self.mode), spread=False):

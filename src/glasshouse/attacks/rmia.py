@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from glasshouse.attacks.attack import Attack, QueryCount, seen_by
 from glasshouse.attacks.registry import register
@@ -26,7 +26,7 @@ from glasshouse.attacks.shared.reference_confidence import (
     expected_confidence,
     scored_targets,
 )
-from glasshouse.core.arrays import BoolArray, FloatArray
+from glasshouse.core.arrays import BoolArray, FloatArray, Positions
 from glasshouse.core.errors import InputError
 from glasshouse.core.numerics import loss_to_margin
 from glasshouse.core.threads import side_by_side
@@ -53,9 +53,8 @@ class RMIA(Attack):
             target is weighted to this share.
 
     Example:
-        >>> evidence = Evidence(
-        ...     target_loss=[0.1, 2.0], shadow_loss=[[0.5, 1.0], [0.7, 1.2]], shadow_members=[[1, 0], [0, 1]]
-        ... )
+        >>> losses, members = [[0.5, 1.0], [0.7, 1.2]], [[1, 0], [0, 1]]
+        >>> evidence = Evidence(target_loss=[0.1, 2.0], shadow_loss=losses, shadow_members=members)
         >>> RMIA().score(evidence)
         array([1. , 0.5])
     """
@@ -92,7 +91,7 @@ class RMIA(Attack):
         own = ratios(evidence)
         return self._beaten(own, own if population is None else ratios(seen_by(self, population)))
 
-    def scores_among(self, evidence: Evidence, sets: Sequence[NDArray[np.intp]]) -> Iterator[FloatArray | None]:
+    def scores_among(self, evidence: Evidence, sets: Sequence[Positions]) -> Iterator[FloatArray | None]:
         """Scores of the target beside some of the shadow models, for each set; confidences are computed once."""
         if self.mode == "offline":  # a set without an out-model of some record is refused, and the others are not
             yield from super().scores_among(evidence, sets)
@@ -181,9 +180,8 @@ class InfoRMIA(Attack):
         offline_a: a, which replaces the missing in-models offline; ``"auto"`` is tuned on simulated targets.
 
     Example:
-        >>> evidence = Evidence(
-        ...     target_loss=[0.1, 2.0], shadow_loss=[[0.5, 1.0], [0.7, 1.2]], shadow_members=[[1, 0], [0, 1]]
-        ... )
+        >>> losses, members = [[0.5, 1.0], [0.7, 1.2]], [[1, 0], [0, 1]]
+        >>> evidence = Evidence(target_loss=[0.1, 2.0], shadow_loss=losses, shadow_members=members)
         >>> InfoRMIA().score(evidence).round(2)
         array([ 0.92, -0.78])
     """

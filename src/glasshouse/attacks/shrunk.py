@@ -8,46 +8,30 @@ from dataclasses import dataclass
 from typing import ClassVar, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.stats import norm
 
 from glasshouse.attacks.attack import Attack
 from glasshouse.attacks.registry import register
 from glasshouse.attacks.regressed import Example, SidesFit, fit_sides, record_folds
 from glasshouse.attacks.shared.in_out_moments import Moments, side_moments, simulated_moments, wanted_sides
-from glasshouse.core.arrays import BoolArray, FloatArray
+from glasshouse.core.arrays import BoolArray, FloatArray, Positions
 from glasshouse.core.errors import InputError
 from glasshouse.evidence import Evidence, Mode
-from glasshouse.evidence.simulation import left_out_models, rows_without
+from glasshouse.evidence.simulation import at_rows, left_out_models, rows_without
 
-_SMALLEST_VARIANCE = 1e-12  # equal margins are possible; certainty is not
 _CLEARLY = 5.0  # standard errors
 _PANELS = 4  # more cost time and change little
 
 
 @dataclass(frozen=True, kw_only=True)
 class CommonShift:
-    """How much higher margins of members are, estimated from all records.
+    """How much higher margins of members are, estimated from all records."""
 
-    Args:
-        shift: δ, the mean shift.
-        variance: τ², the variance of the shifts of single records around it.
-        inside: σ_in², the variance of a record's margin over in-models.
-        outside: σ_out², the same over out-models.
-        error: standard error of the mean shift.
-
-    Example:
-        >>> common = CommonShift(shift=2.0, variance=0.0, inside=1.0, outside=1.0)
-        >>> side = Moments(np.array([1.0]), np.array([0.0]), np.array([0.0]))
-        >>> common.predictive(side, side, inside=True)  # half its own mean of 0, half the other side's and the shift
-        (array([1.]), array([1.5]))
-    """
-
-    shift: float
-    variance: float
-    inside: float
-    outside: float
-    error: float = 0.0
+    shift: float  # δ, the mean shift
+    variance: float  # τ², the variance of the shifts of single records around it
+    inside: float  # σ_in², the variance of a record's margin over in-models
+    outside: float  # σ_out², the same over out-models
+    error: float = 0.0  # standard error of the mean shift
 
     @property
     def clear(self) -> bool:
@@ -90,10 +74,8 @@ class ShrunkLiRA(Attack):
         seed: seed of the draw of these groups.
 
     Example:
-        >>> evidence = Evidence(
-        ...     target_loss=[0.1, 2.0], shadow_loss=[[0.1, 2.5], [0.2, 1.5], [1.5, 0.2], [2.5, 0.1]],
-        ...     shadow_members=[[1, 0], [1, 0], [0, 1], [0, 1]],
-        ... )
+        >>> losses, members = [[0.1, 2.5], [0.2, 1.5], [1.5, 0.2], [2.5, 0.1]], [[1, 0], [1, 0], [0, 1], [0, 1]]
+        >>> evidence = Evidence(target_loss=[0.1, 2.0], shadow_loss=losses, shadow_members=members)
         >>> scores = ShrunkLiRA().score(evidence)
         >>> bool(scores[0] > 0 > scores[1])
         True
@@ -136,10 +118,7 @@ class ShrunkLiRA(Attack):
             yield _log_ratio(fit, target.statistic, target.sides), target.members
 
     def tuned(self, evidence: Evidence) -> Self:
-        """The same attack with its shift and variances fitted to this pool; it does not look at the target's losses.
-
-        A few numbers from all records cannot remember a model, so simulated targets may share them.
-        """
+        """The same attack with its shift and variances fitted to this pool."""
         return dataclasses.replace(self, fit_=self._fit(evidence))
 
     def _fit(self, evidence: Evidence) -> CommonShift | SidesFit:
@@ -172,41 +151,26 @@ def _log_ratio(fit: CommonShift | SidesFit, target: FloatArray, sides: list[Mome
     return np.asarray(densities[0] - densities[1])
 
 
-def _panels(members: BoolArray) -> list[NDArray[np.intp]]:
+def _panels(members: BoolArray) -> list[Positions]:
     """Sets of references for the target, each as large as that of a simulated target; none if there are too few models.
 
     A panel without an in-model or an out-model of some record cannot be used.
     """
     if len(members) < 4:
         return []
-    columns = np.arange(members.shape[1])
-    distinct: dict[bytes, NDArray[np.intp]] = {}  # a pair has the same
+    distinct: dict[bytes, Positions] = {}  # a pair has the same
     for left in left_out_models(members):
         if len(distinct) == _PANELS:
             break
         distinct.setdefault(left.tobytes(), left)
     panels = [rows_without(left, len(members)) for left in distinct.values()]
-    inside = [members[rows, columns] for rows in panels]
+    inside = [members[at_rows(rows, members.shape[1])] for rows in panels]
     return [rows for rows, who in zip(panels, inside, strict=True) if (who.any(axis=0) & ~who.all(axis=0)).all()]
 
 
 def fit_common_shift(within: Moments, outside: Moments) -> CommonShift:
-    """The shift and its variance that match the observed moments of the records' differences of means.
-
-    Example:
-        >>> side = Moments(np.full(2, 2.0), np.array([0.0, 1.0]), np.array([2.0, 2.0]))
-        >>> fit_common_shift(side._replace(mean=side.mean + 3.0), side).shift
-        3.0
-    """
-    spreads = []
-    for side in (within, outside):
-        freedom = (side.models - 1).sum()
-        if freedom == 0:
-            raise InputError(
-                "shadows: shrunk LiRA estimates a spread, which needs 2 or more models on one side of some record; "
-                "here each side has 1. Train 4 or more shadow models."
-            )
-        spreads.append(max(float(side.squares.sum() / freedom), _SMALLEST_VARIANCE))
+    """The shift and its variance that match the observed moments of the records' differences of means."""
+    spreads = [side.pooled_variance("shrunk LiRA") for side in (within, outside)]
     shifts = within.mean - outside.mean
     noise = spreads[0] / within.models + spreads[1] / outside.models
     scatter = float(shifts.var(ddof=1)) if len(shifts) > 1 else 0.0

@@ -8,14 +8,13 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
-from numpy.typing import NDArray
-from sklearn.utils import gen_batches
+from numpy.typing import ArrayLike, NDArray
 
 from glasshouse.attacks.attack import Attack
 from glasshouse.attacks.base import BASE
 from glasshouse.attacks.registry import register
 from glasshouse.attacks.regressed import record_folds
-from glasshouse.attacks.shared.prior import learned_posterior, prior_weights, with_prior
+from glasshouse.attacks.shared.prior import check_prior, learned_posterior, prior_weights, with_prior
 from glasshouse.attacks.stacking.features import Usual, record_features, usual_of
 from glasshouse.attacks.stacking.fitting import (
     Calibrated,
@@ -23,42 +22,93 @@ from glasshouse.attacks.stacking.fitting import (
     clearly_finds,
     count_fits,
     cross_fit,
+    in_blocks,
     part_of_simple,
 )
-from glasshouse.attacks.stacking.learners import Boosted, Linear
-from glasshouse.attacks.stacking.likeness import LARGEST_UNLIKENESS, Likeness, steadied, unlike_warning
-from glasshouse.attacks.stacking.parameters import ENOUGH, StackedParameters, TargetPlan, plan_targets
-from glasshouse.core.arrays import BoolArray, FloatArray
+from glasshouse.attacks.stacking.learners import Boosted, Learner, Linear
+from glasshouse.attacks.stacking.targets import (
+    ENOUGH,
+    LARGEST_UNLIKENESS,
+    Likeness,
+    TargetPlan,
+    plan_targets,
+    steadied,
+    unlike_warning,
+)
+from glasshouse.core.arrays import BoolArray, FloatArray, Positions
 from glasshouse.core.errors import InputError
 from glasshouse.core.numerics import loss_to_margin, margin_to_loss
 from glasshouse.core.progress import open_bar
-from glasshouse.evidence import Evidence
-
-_BLOCK = 1 << 13  # records that are handled at once
+from glasshouse.evidence import Evidence, Mode
+from glasshouse.evidence.simulation import at_rows, check_simulation
 
 
 class StackedFit(NamedTuple):
-    """What was learned from a pool.
+    """What was learned from a pool."""
 
-    Args:
-        parameters: those parameters of the attack that affect the learning.
-        plan: the simulated targets.
-        fit: the posterior; its held-out log-odds have BASE's part in them.
-        share: share of members among simulated targets.
-        base: BASE, tuned to the pool.
-        line: turns BASE's scores into log-odds.
-        part: BASE's part in the log-odds: 0, 1/2 or 1.
-        clear: whether members of held-out simulated targets are clearly found.
+    parameters: tuple[object, ...]  # those of the attack that affect the learning
+    plan: TargetPlan  # the simulated targets
+    fit: CrossFit  # the posterior; its held-out log-odds have BASE's part in them
+    share: float  # of members among simulated targets
+    base: BASE  # tuned to the pool
+    line: Calibrated  # turns BASE's scores into log-odds
+    part: float  # BASE's part in the log-odds: 0, 1/2 or 1
+    clear: bool  # whether members of held-out simulated targets are clearly found
+
+
+@dataclass(frozen=True, kw_only=True)
+class StackedParameters:
+    """Parameters of `Stacked` and `GStacked`, where they are explained.
+
+    A copy by `dataclasses.replace` keeps what was learned if only the prior or the number of jobs changes. With another
+    mode or seed, for example, it drops what was learned and learns again, so that nothing outdated is used.
     """
 
-    parameters: tuple[object, ...]
-    plan: TargetPlan
-    fit: CrossFit
-    share: float
-    base: BASE
-    line: Calibrated
-    part: float
-    clear: bool
+    posterior: ClassVar[bool] = True
+    candidate: ClassVar[bool] = True
+
+    mode: Mode = "online"
+    prior: float | ArrayLike = 0.5
+    targets: int = 16
+    folds: int = 4
+    boosted: Boosted = field(default_factory=Boosted)
+    linear: Linear = field(default_factory=Linear)
+    seed: int = 0
+    jobs: int = field(default=-1, repr=False, compare=False)  # changes the time, not the result
+    fit_: Any = field(default=None, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        check_prior(self.prior)
+        if self.folds < 2 or self.targets < 4:
+            raise InputError(f"folds, targets: {self.folds}, {self.targets}; use 2 and 4, or more.")
+        if self.fit_ is not None and self.fit_.parameters != self._parameters:
+            object.__setattr__(self, "fit_", None)  # it was copied from an attack with other parameters
+
+    @property
+    def _parameters(self) -> tuple[object, ...]:
+        """Those that affect the learning; the prior and the number of jobs do not."""
+        names = [one.name for one in dataclasses.fields(self) if one.compare and one.name != "prior"]
+        return tuple(getattr(self, name) for name in names)
+
+    @property
+    def _learners(self) -> dict[str, Learner]:
+        return {"linear": self.linear, "boosted": self.boosted}
+
+    def check(self, members: BoolArray) -> None:
+        """Refuse a pool, members [K, N], with too few models to simulate targets, or too few out-models offline."""
+        check_simulation(len(members))
+        plan = plan_targets(members, targets=self.targets, seed=self.seed, enough=ENOUGH)
+        seen = (members[at_rows(rows, members.shape[1])] for rows in plan.references)
+        lost = sum(references.all(axis=0) for references in seen)  # [N] targets without out-models
+        if self.mode == "offline" and np.any(lost):
+            raise InputError(
+                f"shadow_members: {int(np.count_nonzero(lost))} records have no out-model among the references of some "
+                f"simulated target. Train more shadow models, use a smaller share (fraction), or mode online."
+            )
+
+    def _scores(self, odds: FloatArray, share: float) -> FloatArray:
+        """Posteriors [N] for this prior, from log-odds [N] that were learned with this share of members."""
+        return learned_posterior(with_prior(odds, share=share, prior=self.prior))
 
 
 @register("stacked")
@@ -119,14 +169,13 @@ class Stacked(StackedParameters, Attack):
 
         A mean over panels and predictors, which `score` gives, varies less than scores of simulated targets do.
         """
-        return learned_posterior(self._log_odds(evidence, place=0))
+        return learned_posterior(self.log_odds(evidence, place=0))
 
-    def log_odds(self, evidence: Evidence) -> FloatArray:
-        """Logits of the posteriors, [N]: they differ where probabilities would all round to 1."""
-        return self._log_odds(evidence)
+    def log_odds(self, evidence: Evidence, *, place: int | None = None) -> FloatArray:
+        """Logits of the posteriors, [N]: they differ where probabilities would all round to 1.
 
-    def _log_odds(self, evidence: Evidence, *, place: int | None = None) -> FloatArray:
-        """Log-odds [N] of the target; with the place of a simulated target in the plan, judged as that one is."""
+        With the place of a simulated target in the plan, the target is judged as that one is.
+        """
         known = self._known(evidence)
         if evidence.records != len(known.fit.folds):
             raise InputError(f"evidence: {evidence.records} records, but the attack learned {len(known.fit.folds)}.")
@@ -156,7 +205,7 @@ class Stacked(StackedParameters, Attack):
         members = evidence.shadow_members[plan.targets]
         usual = [usual_of(evidence, references, mode=self.mode) for references in plan.references]
 
-        def rows(number: int, records: NDArray[np.intp]) -> NDArray[Any]:
+        def rows(number: int, records: Positions) -> NDArray[Any]:
             references = plan.references[number]
             return self._rows(evidence, references, usual[number], model=int(plan.targets[number]), records=records)
 
@@ -177,7 +226,7 @@ class Stacked(StackedParameters, Attack):
         base = BASE(mode=self.mode).tuned(evidence)
         plain = np.empty(members.shape)
         for odds, k, references in zip(plain, plan.targets.tolist(), plan.references, strict=True):
-            for records in _blocks(evidence):
+            for records in in_blocks(np.arange(evidence.records)):
                 odds[records] = base.log_odds(evidence.among(references, model=k, records=records))
         line = Calibrated.to(plain, members)
         for odds in plain:
@@ -199,7 +248,7 @@ class Stacked(StackedParameters, Attack):
         found = np.zeros(evidence.records)
         for panel in panels:
             usual = usual_of(evidence, panel, mode=self.mode)
-            for records in _blocks(evidence):
+            for records in in_blocks(np.arange(evidence.records)):
                 rows = self._rows(evidence, panel, usual, records=records)
                 found[records] += known.fit.log_odds(rows, learner=learner, records=records, group=group)
         return found / len(panels)
@@ -230,13 +279,7 @@ class Stacked(StackedParameters, Attack):
             yield self._scores(odds, known.share), evidence.shadow_members[k]
 
     def _rows(
-        self,
-        evidence: Evidence,
-        references: NDArray[np.intp],
-        usual: Usual,
-        *,
-        model: int | None = None,
-        records: NDArray[np.intp],
+        self, evidence: Evidence, references: Positions, usual: Usual, *, model: int | None = None, records: Positions
     ) -> NDArray[Any]:
         """Features [R, F] of some records about the target, or about a shadow model in its place.
 
@@ -248,9 +291,3 @@ class Stacked(StackedParameters, Attack):
         if part.labels is not None:
             columns.append(part.labels.astype(np.float64))
         return np.stack(columns, axis=1, dtype=np.float32, casting="same_kind")
-
-
-def _blocks(evidence: Evidence) -> Iterator[NDArray[np.intp]]:
-    """Positions of some records after another: features and references of all take much memory."""
-    for block in gen_batches(evidence.records, _BLOCK):
-        yield np.arange(block.start, block.stop)

@@ -11,6 +11,7 @@ FloatArray = NDArray[np.float64]
 BoolArray = NDArray[np.bool_]
 IntArray = NDArray[np.int64]
 TextArray = NDArray[np.str_]
+Positions = NDArray[np.intp]  # of records, of models of a pool
 F32 = NDArray[np.float32]  # what compiled kernels keep a lot of
 I32 = NDArray[np.int32]
 Floats = NDArray[np.floating]  # of either precision

@@ -130,10 +130,9 @@ class Best(Attack[View]):
     def pick(self, view: View, cache: AttackCache | None = None) -> Pick:
         """The best candidate for this pool, which does not look at the target; ``cache`` is of the same pool."""
         known = AttackCache(view) if cache is None else cache
-        offered = attack_names(graph="graph" in view.offers)
-        names = (
-            [name for name in offered if find_attack(name).candidate] if self.candidates is None else self.candidates
-        )
+        names = self.candidates
+        if names is None:
+            names = [name for name in attack_names(graph="graph" in view.offers) if find_attack(name).candidate]
         return pick_best({name: functools.partial(self._trial, name, known) for name in names}, self.fprs)
 
     def _trial(self, name: str, cache: AttackCache) -> tuple[Attack[Any], Scored]:

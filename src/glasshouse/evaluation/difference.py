@@ -59,24 +59,10 @@ def tpr_difference(
     once, so that every rate can be reached. Nothing is shown by fewer than ten members or non-members in a run: the
     interval is then from -1 to 1.
 
-    Args:
-        first: scores [N] and members [N] of the run to compare with.
-        second: those of the other run; of the same records in the same order if paired.
-        fpr: the false-positive rate.
-        resampling: ``"paired"`` draws the same records in both runs; ``"unpaired"`` draws each run alone.
-            ``"opposed"`` is for runs where members of one are non-members of the other: what raises one figure may
-            lower the other, so the samples are matched in the worst order, and the interval holds for any dependence.
-        comparisons: how many are made at once (Bonferroni).
-        confidence: that all intervals hold at once.
-        draws: bootstrap samples; fewer, but at least 1 000, if many counts would be needed.
-        seed: of the samples.
-
-    Example:
-        >>> members = np.arange(400) < 200
-        >>> noise = np.random.default_rng(0).normal(size=400)
-        >>> found = tpr_difference((noise + 3 * members, members), (noise, members), fpr=0.05, resampling="paired")
-        >>> found.value < -0.5, found.shown
-        (True, True)
+    ``"paired"`` resampling draws the same records, in the same order, in both runs; ``"unpaired"`` draws each run
+    alone. ``"opposed"`` is for runs where members of one are non-members of the other: what raises one figure may lower
+    the other, so the samples are matched in the worst order, and the interval holds for any dependence. If many counts
+    would be needed, there are fewer ``draws``, but at least 1 000.
     """
     one, other = _both(first, second, resampling)
     paired = resampling == "paired"
@@ -102,14 +88,7 @@ def auc_difference(
     comparisons: int = 1,
     confidence: float = 0.95,
 ) -> Difference:
-    """AUC of the second run minus that of the first (DeLong et al., 1988); arguments as for `tpr_difference`.
-
-    Example:
-        >>> members = np.arange(400) < 200
-        >>> noise = np.random.default_rng(0).normal(size=400)
-        >>> auc_difference((noise + members, members), (noise + members, members), resampling="paired").p_value
-        1.0
-    """
+    """AUC of the second run minus that of the first (DeLong et al., 1988); arguments as for `tpr_difference`."""
     one, other = _both(first, second, resampling)
     before, after = placements(*one), placements(*other)
     value = float(after[0].mean() - before[0].mean())

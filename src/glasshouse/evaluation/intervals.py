@@ -249,22 +249,8 @@ def sampling_intervals(
 
     Every record was drawn with the same chance, so the sample's own AUC is the estimate. That of a true-positive rate
     is as often too high as too low (the sample's own is too high: `tpr_estimates`). Scores, members and the graph are
-    fixed; what is random is the draw alone. An interval has no width if nothing was left out.
-
-    Args:
-        scores: [n] of the audited records.
-        members: [n] which of them trained the target.
-        sampled: how they were drawn.
-        fprs: wanted false-positive rates.
-        confidence: of each interval by itself.
-
-    Example:
-        >>> rng = np.random.default_rng(0)
-        >>> members = np.arange(400) % 2 == 0
-        >>> drawn = Sampled(strata=np.repeat([0, 1], 200), sizes=np.array([1000, 1000]), members=1000)
-        >>> found = sampling_intervals(rng.normal(members, 1.0), members, drawn, fprs=[0.1])
-        >>> found.auc_interval.low < 0.76 < found.auc_interval.high  # Φ(1 / √2)
-        True
+    fixed; what is random is the draw alone. An interval has no width if nothing was left out. Scores and members are
+    those of the audited records, [n]; each interval holds by itself with its confidence.
     """
     values, mask = checked(scores, members)
     if len(sampled.strata) != len(values) or not int(mask.sum()) <= sampled.members <= sampled.records:

@@ -17,7 +17,7 @@ from scipy.optimize import brentq
 from scipy.special import gammaln
 from scipy.stats import beta, binom, norm, rankdata
 
-from glasshouse.core.arrays import BoolArray, FloatArray
+from glasshouse.core.arrays import BoolArray, FloatArray, Positions
 from glasshouse.core.errors import InputError
 from glasshouse.core.randomness import generator
 from glasshouse.core.threads import side_by_side
@@ -181,7 +181,7 @@ class _Attack:
     """Scores in the form that permutations need: [N] ranks, [N] order from the highest, [N] last of each tie."""
 
     ranks: FloatArray
-    order: NDArray[np.intp]
+    order: Positions
     last_of_tie: BoolArray
 
     @classmethod
@@ -384,19 +384,9 @@ class Power:
 def audit_power(
     members: int, non_members: int, fprs: Sequence[float], *, attacks: int, first: str | None = None
 ) -> Power:
-    """Which leak an audit could have shown, from its counts alone.
+    """Which leak an audit could have shown, from its counts alone: the audited records, the rates and the attacks.
 
-    Args:
-        members: how many members are audited.
-        non_members: how many others.
-        fprs: the wanted false-positive rates.
-        attacks: how many attacks share the error.
-        first: the figure, ``"auc"`` or ``"tpr@0.01"``, of one attack that gets most of the error (`error_share`).
-
-    Example:
-        >>> power = audit_power(1000, 1000, [0.01], attacks=3)
-        >>> round(power.auc, 3), round(power.rates[0].tpr, 3), power.finer_auc, power.non_members_for_rate
-        (0.542, 0.033, 0.52, 10000)
+    ``first`` is the figure of one attack that gets most of the error (`error_share`), ``"auc"`` or ``"tpr@0.01"``.
     """
     figures = attacks * (1 + len(fprs))
 
@@ -414,7 +404,9 @@ def audit_power(
         for fpr in fprs
         if (smallest := smallest_tpr(members, non_members, fpr, figures=among(f"tpr@{fpr:g}"))) is not None
     )
-    records = _records_for(finer, share, figures=among("auc"))
+    needed = (_reach(among("auc")) / (finer - 0.5)) ** 2 / (12 * share * (1 - share))  # as `smallest_auc`
+    step = 10.0 ** (math.floor(math.log10(needed)) - 1)  # two digits are enough
+    records = round(math.ceil(needed / step) * step)
     return Power(figures, area, rates, finer, records, rate, math.ceil(ENOUGH_WRONG / rate * (1 - 1e-12)))
 
 
@@ -454,13 +446,6 @@ def smallest_tpr(members: int, non_members: int, fpr: float, *, figures: float =
 def _members_needed(members: int, non_members: int, allowed: int, *, error: float) -> int:
     """The smallest number of members above the threshold that chance reaches with at most this probability."""
     return int(np.searchsorted(-_log_found(allowed, members, non_members), -math.log(error)))
-
-
-def _records_for(area: float, share: float, *, figures: float) -> int:
-    """Records for which `smallest_auc` is this small; two digits are enough."""
-    needed = (_reach(figures) / (area - 0.5)) ** 2 / (12 * share * (1 - share))
-    step = 10.0 ** (math.floor(math.log10(needed)) - 1)
-    return round(math.ceil(needed / step) * step)
 
 
 def _reach(figures: float) -> float:

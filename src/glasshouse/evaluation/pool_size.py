@@ -7,10 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from glasshouse.attacks.attack import Attack
-from glasshouse.core.arrays import BoolArray, FloatArray
+from glasshouse.core.arrays import BoolArray, FloatArray, Positions
 from glasshouse.core.errors import InputError
 from glasshouse.evaluation.roc import auc
 from glasshouse.evaluation.thresholds import Scored, Threshold, rate_with_ties
@@ -39,34 +38,12 @@ def stability(attack: Attack[Any], evidence: Evidence, threshold: Threshold) -> 
     return np.sum(flagged, axis=0) / len(flagged) if flagged else None
 
 
-def with_fewer_references(attack: Attack[Any], evidence: Evidence) -> Scored | None:
-    """Simulated targets scored with half of their references, to be compared with the same targets scored with all.
-
-    The first `_TARGETS` targets are scored again. None for attacks that are not cheap, for pools without complementary
-    pairs, and where so few references are refused.
-    """
-    pairs = _pairs(evidence.shadow_members) if is_cheap(attack) else None
-    if pairs is None or len(pairs) < 3:
-        return None
-    scored, losses = [], evidence.losses_alone()
-    partner = {one: number for number, pair in enumerate(pairs) for one in pair}
-    for k in range(min(evidence.models, _TARGETS)):
-        others = [pair for number, pair in enumerate(pairs) if number != partner[k]]
-        rows = np.array(sorted(row for pair in others[: fewer_references(evidence.models) // 2] for row in pair))
-        try:
-            scores = attack.score(losses.among(rows[:, None], model=k))
-            scored.append((scores, evidence.shadow_members[k]))
-        except InputError:
-            return None
-    return scored
-
-
 def fewer_references(models: int) -> int:
     """How many references are half of those of a simulated target, in pairs: 4 of 6, 8 of 14."""
     return 2 * -(-(models - 2) // 4)
 
 
-def _panels(members: BoolArray) -> list[NDArray[np.intp]]:
+def _panels(members: BoolArray) -> list[Positions]:
     """The pool without one pair in turn; without pairs, the references of simulated targets: [R, 1] or [R, N] each."""
     if (pairs := _pairs(members)) is None:
         return [reference_rows(members, k) for k in range(min(len(members), _PANELS))]
@@ -125,18 +102,26 @@ class FewerReferences:
 def compare_references(
     attack: Attack[Any], evidence: Evidence, scored: Scored, fprs: Sequence[float]
 ) -> FewerReferences | None:
-    """Score simulated targets again with half of their references; None for attacks for which that is not cheap.
+    """Score the first simulated targets again with half of their references.
 
+    None for attacks that are not cheap, for pools without complementary pairs, and where so few references are refused.
     ``scored`` are the same targets with all references. The largest wanted rate is used: it rests on most records.
     """
-    if not is_cheap(attack):
+    pairs = _pairs(evidence.shadow_members) if is_cheap(attack) else None
+    if pairs is None or len(pairs) < 3:
         return None
     step = -(-evidence.records // _MOST)
     if step > 1 and np.ndim(getattr(attack, "prior", 0.5)) == 0:  # a prior per record belongs to all records
         evidence = evidence.of_records(np.arange(0, evidence.records, step))
         scored = [(scores[::step], members[::step]) for scores, members in scored]
-    if (again := with_fewer_references(attack, evidence)) is None:
-        return None
+    again, losses, fewer = [], evidence.losses_alone(), fewer_references(evidence.models)
+    for k in range(min(evidence.models, _TARGETS)):
+        others = [pair for pair in pairs if k not in pair]
+        rows = np.array(sorted(row for pair in others[: fewer // 2] for row in pair))
+        try:
+            again.append((attack.score(losses.among(rows[:, None], model=k)), evidence.shadow_members[k]))
+        except InputError:
+            return None
     fpr = max(fprs, default=None)
 
     def strengths(pairs: Scored) -> np.ndarray:
@@ -144,5 +129,4 @@ def compare_references(
 
     full, half = strengths(scored[: len(again)]), strengths(again)
     error = float((full - half).std(ddof=1) / np.sqrt(len(again)))
-    fewer = fewer_references(evidence.models)
     return FewerReferences(evidence.models - 2, fewer, len(again), fpr, float(full.mean()), float(half.mean()), error)

@@ -49,22 +49,7 @@ class FlaggedRates:
 def flagged_rates(
     threshold: Threshold, flagged: BoolArray, members: BoolArray, *, confidence: float = 0.95
 ) -> FlaggedRates:
-    """Rates, advantage and precision of a threshold that was chosen without the target's members.
-
-    Args:
-        threshold: from simulated targets.
-        flagged: [N] which records it flags.
-        members: [N] who trained the target.
-        confidence: of every interval.
-
-    Example:
-        >>> import numpy as np
-        >>> threshold = Threshold(0.01, 0.5, "mean", 0.01, Interval(0.0, 0.02), 8)
-        >>> scores = np.repeat([1.0, 0.0, 1.0, 0.0], [30, 70, 1, 99])
-        >>> found = flagged_rates(threshold, threshold.decide(scores), np.arange(200) < 100)
-        >>> round(found.advantage, 2), [round(one.value, 2) for one in found.precisions]
-        (0.29, [0.23, 0.77, 0.97])
-    """
+    """Rates, advantage and precision of a threshold that was chosen without the target's members."""
     hits, wrong = int(flagged[members].sum()), int(flagged[~members].sum())
     inside, outside = int(members.sum()), int((~members).sum())
     tpr, fpr = hits / inside, wrong / outside
@@ -150,10 +135,6 @@ def discovery_levels(p_values: ArrayLike, *, prior: float = 0.0) -> FloatArray:
     Only non-members can be flagged wrongly, and they are a share 1 - λ of the records: the rule without it would keep a
     list at 10 % below 5 % if half of the records are members. If fewer are members than the stated prior λ, λ' < λ, up
     to (1 - λ') / (1 - λ) times the stated rate is wrong; if more are, less.
-
-    Example:
-        >>> discovery_levels([0.01, 0.5, 0.02], prior=0.5)
-        array([0.015, 0.25 , 0.015])
     """
     values = np.asarray(p_values, dtype=np.float64)
     order = np.argsort(values, kind="stable")

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 from scipy.special import ndtr, ndtri
@@ -21,14 +20,8 @@ from glasshouse.evidence import Evidence
 LEVEL = 0.9  # of the prediction intervals
 
 
-class Fresh(NamedTuple):
-    """How often the intervals held on tables that came after everything was settled (`cheap_fresh.md`)."""
-
-    auc: float
-    tpr: float
-
-
-FRESH = Fresh(auc=96 / 96, tpr=94 / 96)
+# how often the intervals of AUC and TPR held on tables that came after everything was settled (`cheap_fresh.md`)
+FRESH = (96 / 96, 94 / 96)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,12 +31,11 @@ class Relation:
     constant: float  # of the line
     slopes: tuple[float, ...]  # one for each signal
     chance: float  # the figure of a target that leaks nothing; the farther above it, the less sure is the line
-    below: float  # how far the interval reaches below the line, in units of `spread` (`cheap_learning.py`)
-    above: float  # how far above it
+    reach: float  # how far the interval reaches below and above the line, in units of `spread` (`cheap_learning.py`)
     held: float  # how often an interval of that kind held the figure, on sources that were left out
 
     def spread(self, middle: float) -> float:
-        """The unit of ``below`` and ``above``: it grows with the leak that the line says."""
+        """The unit of ``reach``: it grows with the leak that the line says."""
         return 0.5 + max(0.0, middle - self.chance)
 
 
@@ -63,12 +55,8 @@ class Table:
 # prints these lines
 TABLES: Mapping[int, Table] = {
     0: Table(
-        auc=Relation(
-            constant=0.4702, slopes=(1.3588, 0.1015, 0.1646), chance=0.0, below=-0.4354, above=0.4354, held=0.974
-        ),
-        tpr=Relation(
-            constant=-1.6636, slopes=(1.2255, 0.0639, 0.0465), chance=-2.3263, below=-0.5164, above=0.5164, held=0.961
-        ),
+        auc=Relation(constant=0.4702, slopes=(1.3588, 0.1015, 0.1646), chance=0.0, reach=0.4354, held=0.974),
+        tpr=Relation(constant=-1.6636, slopes=(1.2255, 0.0639, 0.0465), chance=-2.3263, reach=0.5164, held=0.961),
         lowest=(-0.11, -2.52, 0.0),
         highest=(2.96, 1.57, 1.0),
         targets=77,
@@ -76,20 +64,10 @@ TABLES: Mapping[int, Table] = {
     ),
     1: Table(
         auc=Relation(
-            constant=0.5837,
-            slopes=(0.8552, -0.0417, -0.3179, 1.1961, 0.2681),
-            chance=0.0,
-            below=-0.302,
-            above=0.302,
-            held=0.948,
+            constant=0.5837, slopes=(0.8552, -0.0417, -0.3179, 1.1961, 0.2681), chance=0.0, reach=0.302, held=0.948
         ),
         tpr=Relation(
-            constant=-0.6064,
-            slopes=(0.6763, -0.0029, -0.3876, 0.8164, 0.6182),
-            chance=-2.3263,
-            below=-0.44,
-            above=0.44,
-            held=0.974,
+            constant=-0.6064, slopes=(0.6763, -0.0029, -0.3876, 0.8164, 0.6182), chance=-2.3263, reach=0.44, held=0.974
         ),
         lowest=(-0.11, -2.52, 0.0, 0.01, -2.46),
         highest=(2.96, 1.57, 1.0, 1.53, -0.7),
@@ -114,16 +92,7 @@ _WIDER = 0.5  # how far a signal may lie outside of what the table was learned f
 
 @dataclass(frozen=True, kw_only=True)
 class QuickEstimate:
-    """An estimate of what the strongest attack with eight shadow models would find on the same target.
-
-    Example:
-        >>> rng = np.random.default_rng(0)
-        >>> members = np.arange(1000) < 500
-        >>> evidence = Evidence(target_loss=rng.exponential(np.where(members, 0.3, 1.0)))
-        >>> found = quick_estimate_of(evidence, members)
-        >>> found.auc_interval.low < found.auc < found.auc_interval.high
-        True
-    """
+    """An estimate of what the strongest attack with eight shadow models would find on the same target."""
 
     models: int  # the shadow models that the estimate is made from, 0 or 1
     auc: float  # the estimated AUC
@@ -147,7 +116,7 @@ class QuickEstimate:
             f"positives ({100 * low:.1f} % to {100 * high:.1f} %). It is made from {from_what}, by a relation learned "
             f"from {self.targets} targets of {self.sources} sources of data; on sources that were left out, such "
             f"intervals held {100 * self.auc_held:.0f} % and {100 * self.tpr_held:.0f} % of the time, and on tables "
-            f"that came later {100 * FRESH.auc:.0f} % and {100 * FRESH.tpr:.0f} %. {_UNSEEN[self.models]} Train eight "
+            f"that came later {100 * FRESH[0]:.0f} % and {100 * FRESH[1]:.0f} %. {_UNSEEN[self.models]} Train eight "
             f"shadow models to know."
         )
 
@@ -155,17 +124,7 @@ class QuickEstimate:
 def quick_estimate_of(
     evidence: Evidence, members: BoolArray, *, tables: Mapping[int, Table] = TABLES
 ) -> QuickEstimate | None:
-    """The estimate for a target; None with two or more shadow models, few records, or figures unlike all that is known.
-
-    Args:
-        evidence: losses of the target, and of at most one reference model.
-        members: [N] of the target; at least one hundred, and as many others.
-        tables: what was learned, by the number of shadow models.
-
-    Example:
-        >>> quick_estimate_of(Evidence(target_loss=[0.1, 2.0]), np.array([True, False])) is None  # too few records
-        True
-    """
+    """The estimate for a target; None with two or more shadow models, few records, or figures unlike all known ones."""
     few = min(int(members.sum()), int((~members).sum())) < _FEWEST
     if evidence.regression or evidence.models >= FEW_MODELS or few:  # the relation was learned from classifiers
         return None
@@ -243,4 +202,4 @@ def predicted(found: FloatArray, relation: Relation, floor: float) -> tuple[floa
     """
     middle = max(relation.chance, relation.constant + float(np.dot(relation.slopes, found)))
     unit = relation.spread(middle)
-    return min(middle + unit * relation.below, floor), middle, middle + unit * relation.above
+    return min(middle - unit * relation.reach, floor), middle, middle + unit * relation.reach

@@ -17,21 +17,13 @@ from glasshouse.data import as_members
 
 @dataclass(frozen=True, eq=False)
 class ROC:
-    """Every achievable pair of rates, from flagging no record to flagging all of them.
+    """Every achievable pair of rates, from flagging no record to flagging all of them."""
 
-    Args:
-        fpr: [P] false-positive rates, rising.
-        tpr: [P] true-positive rates.
-        thresholds: [P] records scoring at least this are flagged; the first is infinite.
-        members: how many members were scored.
-        non_members: how many non-members.
-    """
-
-    fpr: FloatArray
-    tpr: FloatArray
-    thresholds: FloatArray
-    members: int
-    non_members: int
+    fpr: FloatArray  # [P] false-positive rates, rising
+    tpr: FloatArray  # [P] true-positive rates
+    thresholds: FloatArray  # [P] records scoring at least this are flagged; the first is infinite
+    members: int  # how many members were scored
+    non_members: int  # how many non-members
 
     def __repr__(self) -> str:
         return f"ROC({self.members} members, {self.non_members} non-members, area {self.area:.3f})"
@@ -118,15 +110,10 @@ def checked(scores: ArrayLike, members: ArrayLike) -> tuple[FloatArray, BoolArra
 
 @dataclass(frozen=True, eq=False)
 class SortedScores:
-    """A ROC without its points. Two sorts of values take a fifth of the time of the order of all records.
+    """A ROC without its points. Two sorts of values take a fifth of the time of the order of all records."""
 
-    Args:
-        inside: [n₁] scores of members, rising.
-        outside: [n₀] scores of non-members, rising.
-    """
-
-    inside: FloatArray
-    outside: FloatArray
+    inside: FloatArray  # [n₁] scores of members, rising
+    outside: FloatArray  # [n₀] scores of non-members, rising
 
     @classmethod
     def of(cls, scores: FloatArray, members: BoolArray) -> SortedScores:

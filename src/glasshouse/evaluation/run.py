@@ -157,7 +157,11 @@ def run_attack(
             simulated = cache.simulated(attack)
         except InputError as error:  # the target could be scored, so only what simulated targets would say is missing
             if fprs and len(view.shadow_members) >= 2:  # without a pool, one sentence for all attacks says so
-                notes.append(_no_threshold(attack.name, error))
+                reason = str(error).split(" Train ")[0].rstrip(".")  # how many to train is in the next sentence
+                notes.append(
+                    f"{attack.name} has no threshold: {reason}. Simulated targets have two shadow models fewer than "
+                    f"the target; train more shadow models."
+                )
     expected = _prior_of(attack, view, prior)
     share = float(np.mean(np.asarray(expected)))
     non_members = len(scores) * (1 - share)
@@ -179,7 +183,7 @@ def run_attack(
         " ".join(filter(None, notes)),
         {**judgement.details, **_sampler_figures(judgement, members)},
         judgement.queries,
-        None if simulated is None else simulated_figures(simulated, fprs, summaries=summaries),
+        None if summaries is None else simulated_figures(summaries),
         doubt,
         thresholds if mismatch else (),
         picked="" if pick is None else pick.name,
@@ -207,15 +211,6 @@ def _prior_of(attack: Attack[Any], view: View, prior: float | ArrayLike) -> floa
     return wide if np.ndim(wide) == 0 else view.audited(wide)
 
 
-def _no_threshold(name: str, error: InputError) -> str:
-    """Why an attack that could score the target has no threshold."""
-    reason = str(error).split(" Train ")[0].rstrip(".")  # how many to train is in the next sentence
-    return (
-        f"{name} has no threshold: {reason}. Simulated targets have two shadow models fewer than the target; train "
-        f"more shadow models."
-    )
-
-
 def _sampler_figures(judgement: Judgement, members: BoolArray | None) -> dict[str, float]:
     """Share of the sampled members that are members, and share of the members that are sampled; NaN if none are."""
     if judgement.sampled is None or members is None:
@@ -229,10 +224,7 @@ def _sampler_figures(judgement: Judgement, members: BoolArray | None) -> dict[st
 
 
 def with_public_records(evidence: Evidence, population: Population, public: BoolArray, *, seed: int) -> Evidence:
-    """The evidence about the other records, with the ``public`` ones [N] as material.
-
-    What is known about records without the target comes from the population; ``seed`` is of random projections.
-    """
+    """The evidence about the other records, with the ``public`` ones [N] of the population as material."""
     columns = few_columns(population.features, generator(seed, "public features"))
     loss, labels = evidence.target_loss[public], population.y[public]
     known = PublicRecords(loss=loss, labels=labels, features=columns[public], audited=columns[~public])

@@ -61,25 +61,15 @@ ThresholdRule = Literal["mean", "max"]
 
 @dataclass(frozen=True)
 class Threshold:
-    """From which score on records are flagged, and the expected false-positive rate.
+    """From which score on records are flagged, and the expected false-positive rate."""
 
-    Args:
-        wanted: the false-positive rate aimed at.
-        value: records that score at least this are flagged.
-        rule: ``"mean"`` of the simulated targets' own thresholds, or their ``"max"``, which is more careful.
-        expected_fpr: mean rate over simulated targets, each with the threshold of all the others.
-        interval: where the rate on one more target is expected to lie (a prediction interval).
-        simulated: how many targets were simulated.
-        first: whether it aims at the first rate that can be reached, because tied scores prevent all wanted rates.
-    """
-
-    wanted: float
-    value: float
-    rule: ThresholdRule
-    expected_fpr: float
-    interval: Interval
-    simulated: int
-    first: bool = False
+    wanted: float  # the false-positive rate aimed at
+    value: float  # records that score at least this are flagged
+    rule: ThresholdRule  # the mean of the simulated targets' own thresholds, or their maximum, which is more careful
+    expected_fpr: float  # mean rate over simulated targets, each with the threshold of all the others
+    interval: Interval  # where the rate on one more target is expected to lie (a prediction interval)
+    simulated: int  # how many targets were simulated
+    first: bool = False  # whether it aims at the first rate that can be reached: ties prevent all wanted rates
 
     def decide(self, scores: FloatArray) -> BoolArray:
         """Which records are flagged, [N], by their `Attack.flag_scores` [N]."""
@@ -137,7 +127,7 @@ def thresholds_from(
     options: dict[str, Any] = {"threshold": threshold, "confidence": confidence, "non_members": non_members}
     summaries = simulated_summaries(scored, fprs) if summaries is None else summaries
     found = [
-        _threshold(scored, fpr, np.array([one.cuts[place] for one in summaries]), **options)
+        threshold_from(scored, fpr, own=np.array([one.cuts[place] for one in summaries]), **options)
         for place, fpr in enumerate(fprs)
         if any(one.reached[place] for one in summaries)
     ]
@@ -151,25 +141,14 @@ def threshold_from(
     scored: Scored,
     fpr: float,
     *,
+    own: FloatArray | None = None,
     threshold: ThresholdRule = "mean",
     confidence: float = 0.95,
     non_members: float | None = None,
 ) -> Threshold:
-    """A threshold from simulated targets that are already scored: pairs of scores [N] and members [N]."""
-    own = np.array([SortedScores.of(*checked(*pair)).cut_at(fpr) for pair in scored])
-    return _threshold(scored, fpr, own, threshold=threshold, confidence=confidence, non_members=non_members)
-
-
-def _threshold(
-    scored: Scored,
-    fpr: float,
-    own: FloatArray,
-    *,
-    threshold: ThresholdRule,
-    confidence: float,
-    non_members: float | None,
-) -> Threshold:
-    """From the thresholds [T] of the simulated targets."""
+    """A threshold from simulated targets that are scored already; ``own`` are their thresholds [T], if known."""
+    if own is None:
+        own = np.array([SortedScores.of(*checked(*pair)).cut_at(fpr) for pair in scored])
 
     def false_alarms(at: int) -> int:
         scores, members = scored[at]
@@ -190,17 +169,12 @@ def _threshold(
 def predicted_rate(
     false: IntArray, others: IntArray, *, confidence: float = 0.95, non_members: float | None = None
 ) -> Interval:
-    """Where the false-positive rate of one more target is expected, from those of T simulated targets.
+    """Where the rate of one more target is expected, from false positives and non-members of simulated ones, [T] each.
 
     It is the hull of two prediction intervals: Student's, for targets that differ by more than chance, and that of the
     beta-binomial distribution (Jeffreys' prior, all targets alike), which holds for a few false positives, where
-    counts are far from normal.
-
-    Args:
-        false: [T] false positives of each simulated target, by the threshold of the others.
-        others: [T] its non-members.
-        confidence: of the interval.
-        non_members: of the target; the fewer, the more its rate varies by chance.
+    counts are far from normal. The target's own number of non-members counts too: the fewer, the more its rate varies
+    by chance.
     """
     rates, count, tail = false / others, len(false), (1 - confidence) / 2
     mean, usual = float(rates.mean()), float(others.mean())
@@ -229,15 +203,12 @@ class SimulatedFigures:
     shares_right: tuple[float, ...] = ()  # mean share of right guesses for each way to guess that a bound on ε may use
 
 
-def simulated_figures(
-    scored: Scored, fprs: Sequence[float], *, summaries: Sequence[SimulatedSummary] | None = None
-) -> SimulatedFigures:
-    """The figures of an attack from scored simulated targets; ``summaries`` are theirs, if known already."""
-    summaries = simulated_summaries(scored, fprs) if summaries is None else summaries
+def simulated_figures(summaries: Sequence[SimulatedSummary]) -> SimulatedFigures:
+    """The figures of an attack from its `simulated_summaries`."""
     return SimulatedFigures(
-        targets=len(scored),
+        targets=len(summaries),
         auc=float(np.mean([one.auc for one in summaries])),
-        strengths=tuple(float(np.mean([one.rates[place] for one in summaries])) for place in range(len(fprs))),
+        strengths=tuple(float(np.mean(rates)) for rates in zip(*(one.rates for one in summaries), strict=True)),
         shares_right=tuple(np.mean([one.shares_right for one in summaries], axis=0).tolist()),
     )
 

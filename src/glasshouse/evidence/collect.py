@@ -43,9 +43,8 @@ def collect(
     resolutions: list[float | None] = []
     noticed: list[str] = []  # of shadow models
     shadow_loss = np.empty((len(pool), len(population)))
-    logits = None
-    if answers.logits is not None:
-        logits = np.empty((len(pool), *answers.logits.shape), dtype=answers.logits.dtype)
+    kept = answers.logits
+    logits = None if kept is None else np.empty((len(pool), *kept.shape), dtype=kept.dtype)
     for index, answer in enumerate(every):
         shadow_loss[index] = answer.loss
         if logits is not None:
@@ -54,8 +53,8 @@ def collect(
         noticed += answer.notes
     step = common_resolution(answers.resolution, resolutions)
     answers = answers._replace(loss=clipped_losses(answers.loss, step, temperature=how.temperature))
-    if logits is not None and answers.logits is not None and step is not None:
-        answers = answers._replace(logits=clipped_log_probabilities(answers.logits, step))
+    if logits is not None and kept is not None and step is not None:
+        answers = answers._replace(logits=clipped_log_probabilities(kept, step))
         for index, one in enumerate(logits):
             logits[index] = clipped_log_probabilities(one, step)
     who = "The model gives" if answers.resolution else "The shadow models give"

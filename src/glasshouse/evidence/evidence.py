@@ -14,7 +14,7 @@ from glasshouse.core.errors import InputError, raise_faults
 from glasshouse.core.numerics import check_finite, loss_to_margin
 from glasshouse.data import as_ids, as_members
 from glasshouse.evidence.public import PublicRecords
-from glasshouse.evidence.simulation import SimulatedTarget, check_simulation, reference_rows
+from glasshouse.evidence.simulation import SimulatedTarget, at_rows, check_simulation, reference_rows
 from glasshouse.evidence.trace import traced_losses
 
 _ROUNDING = 1e-5  # a loss in float32 may be so far below 0
@@ -44,9 +44,8 @@ class Evidence:
         notes: how the models' answers were handled, in sentences for a report.
 
     Example:
-        >>> evidence = Evidence(
-        ...     target_loss=[0.1, 2.0], shadow_loss=[[0.5, 1.0], [0.7, 1.2]], shadow_members=[[1, 0], [0, 1]]
-        ... )
+        >>> losses, members = [[0.5, 1.0], [0.7, 1.2]], [[1, 0], [0, 1]]
+        >>> evidence = Evidence(target_loss=[0.1, 2.0], shadow_loss=losses, shadow_members=members)
         >>> evidence.records, evidence.models
         (2, 2)
         >>> evidence.references("offline")
@@ -97,25 +96,24 @@ class Evidence:
                 f"expected [K, {len(target)}], one row per shadow model."
             )
         names = as_ids(ids, len(target), place="ids")
-        losses: dict[str, FloatArray] = {}
+        if (target_residual is None) != (shadow_residual is None):
+            raise InputError("residuals: give target_residual and shadow_residual, or neither.")
+        made: dict[str, Any] = {"ids": names, "public": public, "notes": tuple(notes)}
         faults: list[str] = []
         for place, given in (("target_loss", target), ("shadow_loss", shadows)):
             try:
-                losses[place] = checked_losses(given, names, place=place)
+                made[place] = checked_losses(given, names, place=place)
             except InputError as error:
                 faults += error.faults
         raise_faults(faults)
-        members = as_members(shadow_members, shadows.shape, place="shadow_members")
-        codes = None if labels is None else checked_labels(labels, len(target))
-        outputs = {
-            "target_logits": _as_logits(target_logits, target.shape, "target_logits", names, codes),
-            "shadow_logits": _as_logits(shadow_logits, shadows.shape, "shadow_logits", names, codes),
-        }
-        residuals = _as_residuals(target_residual, shadow_residual, shadows.shape, names)
-        trace = traced_losses(target_trace, len(target), ids=names)
-        # the class is frozen, so its fields are set through its dictionary
-        vars(self).update(losses, shadow_members=members, ids=names, labels=codes, **outputs, **residuals)
-        vars(self).update(target_trace=trace, public=public, notes=tuple(notes))
+        made["shadow_members"] = as_members(shadow_members, shadows.shape, place="shadow_members")
+        made["labels"] = codes = None if labels is None else checked_labels(labels, len(target))
+        made["target_logits"] = _as_logits(target_logits, target.shape, "target_logits", names, codes)
+        made["shadow_logits"] = _as_logits(shadow_logits, shadows.shape, "shadow_logits", names, codes)
+        made["target_residual"] = _as_residuals(target_residual, target.shape, "target_residual", names)
+        made["shadow_residual"] = _as_residuals(shadow_residual, shadows.shape, "shadow_residual", names)
+        made["target_trace"] = traced_losses(target_trace, len(target), ids=names)
+        vars(self).update(made)  # the class is frozen, so its fields are set through its dictionary
 
     def __repr__(self) -> str:
         return f"Evidence({self.records} records, {self.models} shadow models)"
@@ -142,13 +140,6 @@ class Evidence:
         A residual is its prediction with another sign and origin, and a regressor's prediction is near normal over
         training sets; exactly so for a linear model with Gaussian noise. The margin of a squared error is not: its
         logarithm goes to minus infinity wherever a prediction happens to be right.
-
-        Example:
-            >>> asked = {"target_loss": [0.5], "shadow_loss": [[2.0]], "shadow_members": [[1]]}
-            >>> Evidence(**asked).target_statistic.round(2)
-            array([0.43])
-            >>> Evidence(**asked, target_residual=[-1.0], shadow_residual=[[2.0]]).target_statistic
-            array([-1.])
         """
         return loss_to_margin(self.target_loss) if self.target_residual is None else self.target_residual
 
@@ -184,15 +175,6 @@ class Evidence:
         With the complement among the references, the count of in-models would reveal the members of k. If the pool has
         no complementary pairs but every record is in equally many models, one model of the opposite side is left out
         for each record, for the same reason. If training sets were drawn independently, leaving out k is enough.
-
-        Example:
-            >>> evidence = Evidence(
-            ...     target_loss=[0.0, 0.0], shadow_loss=[[1, 2], [3, 4], [5, 6], [7, 8]],
-            ...     shadow_members=[[1, 0], [0, 1], [1, 0], [0, 1]],
-            ... )
-            >>> first = next(evidence.simulated())
-            >>> first.view.target_loss, first.members
-            (array([1., 2.]), array([ True, False]))
         """
         check_simulation(self.models)
         for k in range(self.models):
@@ -203,41 +185,20 @@ class Evidence:
         return SimulatedTarget(self.among(reference_rows(self.shadow_members, k), model=k), self.shadow_members[k])
 
     def in_place_of(self, k: int) -> Evidence:
-        """The same target, compared only with the references of simulated target k.
-
-        Example:
-            >>> members = [[1, 0], [0, 1], [1, 0], [0, 1]]
-            >>> losses = [[1, 2], [3, 4], [5, 6], [7, 8]]
-            >>> evidence = Evidence(target_loss=[0, 0], shadow_loss=losses, shadow_members=members)
-            >>> evidence.in_place_of(0).shadow_loss
-            array([[5., 6.],
-                   [7., 8.]])
-        """
+        """The same target, compared only with the references of simulated target k."""
         return self.among(reference_rows(self.shadow_members, k))
 
     def among(
         self, rows: NDArray[np.intp], *, model: int | None = None, records: NDArray[np.intp] | None = None
     ) -> Evidence:
-        """The evidence about the target, or about a shadow model in its place, with some of the models as references.
+        """The evidence about the target, or about the shadow model in its place, with some of the models as references.
 
-        Args:
-            rows: [R, 1] rows of the pool, the same for all records, or [R, N] record by record.
-            model: the row of the pool that plays the target; None for the target.
-            records: positions of the records that are wanted; all by default.
-
-        Example:
-            >>> members = [[1, 0], [0, 1], [1, 0]]
-            >>> evidence = Evidence(target_loss=[0, 0], shadow_loss=[[1, 2], [3, 4], [5, 6]], shadow_members=members)
-            >>> evidence.among(np.array([[0, 2]]), model=1).shadow_loss
-            array([[1., 6.]])
-            >>> evidence.among(np.array([[0], [2]]), records=np.array([1])).shadow_loss.ravel()
-            array([2., 6.])
+        Rows of the pool are [R, 1], the same for all records, or [R, N]. The ``records`` are positions, all by default.
         """
         if records is not None:
             return self.of_records(records).among(rows if rows.shape[1] == 1 else rows[:, records], model=model)
         logits, residuals = self.shadow_logits, self.shadow_residual
-        # the same rows for all records are copied row by row, which is much faster than entry by entry
-        at: Any = rows[:, 0] if rows.shape[1] == 1 else (rows, np.arange(self.records))
+        at = at_rows(rows, self.records)
         return self._part(
             target_loss=self.target_loss if model is None else self.shadow_loss[model],
             shadow_loss=self.shadow_loss[at],
@@ -252,12 +213,7 @@ class Evidence:
         )
 
     def of_records(self, rows: NDArray[Any]) -> Evidence:
-        """The evidence about some of the records, by mask [N] or by position.
-
-        Example:
-            >>> Evidence(target_loss=[0.1, 2.0, 0.5]).of_records(np.array([True, False, True])).target_loss
-            array([0.1, 0.5])
-        """
+        """The evidence about some of the records, by mask [N] or by position."""
         at = np.flatnonzero(rows) if rows.dtype == np.bool_ else rows
         held = {name: value for name, value in vars(self).items() if isinstance(value, np.ndarray)}
         # `take` keeps the order in memory, on which the last bits of sums depend
@@ -301,12 +257,7 @@ class Evidence:
 
 
 def checked_losses(losses: FloatArray, ids: TextArray, *, place: str) -> FloatArray:
-    """Losses [N] or [K, N] that are finite and not negative; rounding below 0 becomes 0, anything else is refused.
-
-    Example:
-        >>> checked_losses(np.array([-1e-9, 0.5]), np.array(["ann", "bob"]), place="target_loss")
-        array([0. , 0.5])
-    """
+    """Losses [N] or [K, N] that are finite and not negative; rounding below 0 becomes 0, anything else is refused."""
     check_finite(losses, ids, place=place, models=losses.ndim == 2)
     if losses.min(initial=0.0) >= 0:
         return losses
@@ -357,17 +308,11 @@ def _as_logits(
     return values
 
 
-def _as_residuals(
-    target: ArrayLike | None, shadows: ArrayLike | None, shape: tuple[int, ...], ids: TextArray
-) -> dict[str, FloatArray | None]:
-    if target is None and shadows is None:
-        return {"target_residual": None, "shadow_residual": None}
-    if target is None or shadows is None:
-        raise InputError("residuals: give target_residual and shadow_residual, or neither.")
-    made: dict[str, FloatArray | None] = {}
-    for name, given, wanted in (("target_residual", target, shape[1:]), ("shadow_residual", shadows, shape)):
-        made[name] = values = _as_numbers(given, name)
-        if values.shape != wanted:
-            raise InputError(f"{name}: expected numbers of shape {list(wanted)}, as the losses have.")
-        check_finite(values, ids, place=name, models=len(wanted) == 2)
-    return made
+def _as_residuals(given: ArrayLike | None, shape: tuple[int, ...], name: str, ids: TextArray) -> FloatArray | None:
+    if given is None:
+        return None
+    values = _as_numbers(given, name)
+    if values.shape != shape:
+        raise InputError(f"{name}: expected numbers of shape {list(shape)}, as the losses have.")
+    check_finite(values, ids, place=name, models=len(shape) == 2)
+    return values

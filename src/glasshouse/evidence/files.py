@@ -19,10 +19,13 @@ from glasshouse.io.guarded import file_size, guarded
 
 _PICKLES = {".pkl", ".pickle", ".pt", ".pth", ".joblib", ".npy", ".bin"}
 _OUTPUTS = ("loss", "logits", "probabilities")  # a file holds one of them
+_WRITTEN = (
+    *("target_loss", "shadow_loss", "shadow_members", "ids", "labels"),
+    *("target_residual", "shadow_residual", "target_trace"),
+)
 _KNOWN = {
-    *("ids", "target_ids", "shadow_ids", "labels", "label_ids", "members", "member_ids", "shadow_members"),
-    "target_trace",
-    *(f"{who}_{what}" for who in ("target", "shadow") for what in (*_OUTPUTS, "residual")),
+    *(*_WRITTEN, "target_ids", "shadow_ids", "label_ids", "members", "member_ids"),
+    *(f"{who}_{what}" for who in ("target", "shadow") for what in _OUTPUTS),
 }
 
 
@@ -86,18 +89,7 @@ def write_evidence(path: Path | str, evidence: Evidence, *, members: BoolArray |
     path = Path(path)
     if path.suffix != ".npz":
         raise InputError(f"{path}: evidence is written as .npz; use a path that ends in .npz.")
-    arrays: Arrays = {
-        "target_loss": evidence.target_loss,
-        "shadow_loss": evidence.shadow_loss,
-        "shadow_members": evidence.shadow_members,
-        "ids": evidence.ids,
-    }
-    if evidence.labels is not None:
-        arrays["labels"] = evidence.labels
-    if evidence.target_residual is not None and evidence.shadow_residual is not None:
-        arrays |= {"target_residual": evidence.target_residual, "shadow_residual": evidence.shadow_residual}
-    if evidence.target_trace is not None:
-        arrays["target_trace"] = evidence.target_trace
+    arrays: Arrays = {name: held for name in _WRITTEN if (held := getattr(evidence, name)) is not None}
     if members is not None:
         arrays["members"] = members
     buffer = io.BytesIO()
@@ -114,10 +106,7 @@ def _evidence_of(arrays: Arrays) -> EvidenceFile:
         raise InputError(f"target_{found[1]}: cannot be used together with target_{found[0]}; leave one of them out.")
     kind = found[0]
     for name, values in arrays.items():  # numpy would make numbers of text and truth values
-        if (
-            name.endswith(("_loss", "_logits", "_probabilities", "_residual", "_trace"))
-            and values.dtype.kind not in "iuf"
-        ):
+        if values.dtype.kind not in "iuf" and not name.endswith(("ids", "labels", "members")):
             raise InputError(f"{name}: is of type {values.dtype}; save numbers.")
     if not arrays.keys() & {"shadow_members", *(f"shadow_{kind}" for kind in _OUTPUTS)}:  # no shadow models
         none = {f"shadow_{kind}": np.empty((0, *(shape := arrays[f"target_{kind}"].shape)))}
@@ -138,7 +127,7 @@ def _evidence_of(arrays: Arrays) -> EvidenceFile:
     if "ids" in arrays and "target_ids" in arrays:
         raise InputError("ids: cannot be used together with target_ids and shadow_ids; leave one of them out.")
     ids = as_ids(arrays.get("ids", arrays.get("target_ids")), len(target), place="ids")
-    residuals: Arrays = {name: arrays[name] for name in ("target_residual", "shadow_residual") if name in arrays}
+    residuals: Arrays = {name: values for name, values in arrays.items() if name.endswith("_residual")}
     if "shadow_ids" in arrays:
         order = _order(ids, as_ids(arrays["shadow_ids"], shadow.shape[1], place="shadow_ids"))
         shadow, shadow_members = shadow[:, order], shadow_members[:, order]

@@ -21,12 +21,6 @@ class PublicRecords:
 
     They are the material of attacks without shadow models, and they are not judged themselves.
 
-    Args:
-        loss: [P] losses of the target on them.
-        labels: [P] columns of their classes.
-        features: [P, F] what is known about them without the target, as numbers.
-        audited: [N, F] the same about the audited records.
-
     Example:
         >>> column = np.zeros((2, 1))
         >>> public = PublicRecords(loss=np.ones(2), labels=np.array([0, 1]), features=column, audited=column)
@@ -34,10 +28,10 @@ class PublicRecords:
         2
     """
 
-    loss: FloatArray
-    labels: IntArray
-    features: FloatArray
-    audited: FloatArray
+    loss: FloatArray  # [P] losses of the target on them
+    labels: IntArray  # [P] columns of their classes
+    features: FloatArray  # [P, F] what is known about them without the target, as numbers
+    audited: FloatArray  # [N, F] the same about the audited records
 
     def __len__(self) -> int:
         return len(self.loss)
@@ -47,24 +41,15 @@ def public_mask(public: ArrayLike | None, members: BoolArray, *, seed: int, ids:
     """[N] which records are public: a mask, or a share of the non-members that is set aside at random; None for none.
 
     A member of the target cannot be public. With ``ids`` [N], public records may be given by these.
-
-    Example:
-        >>> members = np.arange(100) < 50
-        >>> int(public_mask(0.5, members, seed=0).sum())
-        25
-        >>> public_mask(members, members, seed=0)
-        Traceback (most recent call last):
-        glasshouse.InputError: public: 50 of the public records trained the target (members); a public record ...
     """
+    mask, others = np.zeros(len(members), dtype=np.bool_), np.flatnonzero(~members)
     if public is None:
-        return np.zeros(len(members), dtype=np.bool_)
-    others = np.flatnonzero(~members)
+        return mask
     if np.ndim(public) == 0:
         given = np.asarray(public)
         share = float(given) if given.dtype.kind in "fi" else 0.0
         if not 0 < share < 1:
             raise InputError(f"public: {public!r} is not a share; give a number between 0 and 1, or a mask, [N].")
-        mask = np.zeros(len(members), dtype=np.bool_)
         mask[generator(seed, "public").permutation(others)[: round(share * len(others))]] = True
     else:
         mask = as_members(public, members.shape, place="public", ids=ids)

@@ -23,9 +23,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
-from glasshouse.core.arrays import BoolArray, FloatArray
+from glasshouse.core.arrays import BoolArray, FloatArray, TextArray
 from glasshouse.core.errors import InputError
 from glasshouse.evidence.evidence import Evidence
 
@@ -33,12 +32,7 @@ _SMALLEST_SPREAD = 1e-12  # of the targets' spread: smaller residuals are roundi
 
 
 def outside_spread(residual: FloatArray, members: BoolArray) -> float:
-    """σ: the root mean square of residuals [K, N] of shadow models on records that are not their members [K, N].
-
-    Example:
-        >>> outside_spread(np.array([[3.0, 0.1], [0.2, 4.0]]), np.array([[False, True], [True, False]])).__round__(3)
-        3.536
-    """
+    """σ: the root mean square of residuals [K, N] of shadow models on records that are not their members [K, N]."""
     if members.all():
         raise InputError("shadow_members: every shadow model trained on all records, so none shows what is usual.")
     return float(np.sqrt((residual**2).mean(where=~members)))
@@ -49,12 +43,6 @@ def gaussian_losses(residual: FloatArray, *, spread: float, log_variance: FloatA
 
     Models that give variances have log_variance, [..., N] of all models together: the highest density is among all of
     them. The others have the one spread σ.
-
-    Example:
-        >>> gaussian_losses(np.array([0.0, 2.0, -4.0]), spread=2.0)
-        array([0. , 0.5, 2. ])
-        >>> gaussian_losses(np.array([0.0, 0.0]), spread=1.0, log_variance=np.log([1.0, np.e**2]))
-        array([0., 1.])
     """
     if log_variance is None:
         return np.asarray(0.5 * (residual / spread) ** 2)
@@ -64,35 +52,15 @@ def gaussian_losses(residual: FloatArray, *, spread: float, log_variance: FloatA
 
 def regression_evidence(
     *,
-    target: FloatArray,
-    shadows: FloatArray,
-    members: BoolArray,
-    targets: FloatArray,
-    log_variances: FloatArray | None = None,
-    ids: NDArray[np.str_] | None = None,
-    notes: Sequence[str] = (),
+    target: FloatArray,  # [N] predictions
+    shadows: FloatArray,  # [K, N] those of the shadow models
+    members: BoolArray,  # [K, N] of each shadow model
+    targets: FloatArray,  # [N] the true values
+    log_variances: FloatArray | None = None,  # [1 + K, N] of the target and of the shadow models, if they give them
+    ids: TextArray | None = None,
+    notes: Sequence[str] = (),  # what was noticed about the answers
 ) -> Evidence:
-    """Evidence from predictions.
-
-    Args:
-        target: [N] predictions of the target.
-        shadows: [K, N] those of the shadow models.
-        members: [K, N] members of each shadow model.
-        targets: [N] the true values.
-        log_variances: [1 + K, N] of the target and of the shadow models, if they give them.
-        ids: [N] record ids.
-        notes: what was noticed about the answers.
-
-    Example:
-        >>> evidence = regression_evidence(
-        ...     target=np.array([1.0, 2.0]), shadows=np.array([[1.0, 4.0], [3.0, 2.0]]),
-        ...     members=np.array([[True, False], [False, True]]), targets=np.array([1.0, 2.0]),
-        ... )
-        >>> evidence.shadow_loss, evidence.shadow_residual
-        (array([[0. , 0.5],
-               [0.5, 0. ]]), array([[ 0., -1.],
-               [-1.,  0.]]))
-    """
+    """Evidence from predictions."""
     own, theirs = targets - target, targets - shadows
     # without shadow models any scale will do: the attacks that are left only order the target's own losses
     usual = outside_spread(theirs, members) if len(theirs) else float(np.sqrt((own**2).mean()))

@@ -11,6 +11,7 @@ import itertools
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -49,18 +50,8 @@ def outputs_to_losses(
     rounded ones, and those of the likeliest classes alone, are recognised over all records. What is not finite is
     refused, and so are negative losses, before anything is clipped.
 
-    Args:
-        kind: ``"loss"``, ``"logits"`` or ``"probabilities"``.
-        target: [N] or [N, C].
-        shadow: [K, N] or [K, N, C].
-        labels: [N] columns of the true classes; not needed for losses.
-        ids: [N] record ids, to name a record in an error.
-
-    Example:
-        >>> two = np.array([[0.0, 0.0], [1.0, 1.0]])
-        >>> given = outputs_to_losses("logits", two, two[None], np.array([0, 1]), np.array(["a", "b"]))
-        >>> given["target_loss"].round(3)
-        array([0.693, 0.693])
+    ``kind`` is ``"loss"``, ``"logits"`` or ``"probabilities"``: of the target, [N] or [N, C], and of shadow models,
+    [K, N] or [K, N, C]. Losses need no labels [N], the columns of the true classes; errors name a record by its id.
     """
     if kind == "loss":
         target = checked_losses(target, ids, place="target_loss")
@@ -84,7 +75,7 @@ def outputs_to_losses(
         check_finite(target, ids, place="target_probabilities")
         check_finite(shadow, ids, place="shadow_probabilities", models=True)
         if target.ndim == 1:  # one number per record: the probability of class 1
-            target, shadow = np.stack([1 - target, target], axis=-1), np.stack([1 - shadow, shadow], axis=-1)
+            target, shadow = (np.stack([1 - values, values], axis=-1) for values in (target, shadow))
         target, notes = _whole_rows(target, ids, place="target_probabilities")
         every_shadow = [_whole_rows(one, ids, place="shadow_probabilities") for one in shadow]
         theirs = dict.fromkeys(note for _, said in every_shadow for note in said)
@@ -152,27 +143,17 @@ _FLAGS = {
     **dict.fromkeys(("0", "false", "no", "0.0"), 0),
     **dict.fromkeys(("", "none", "nan", "null"), -1),
 }
-_KINDS = (
-    ("loss", re.compile("loss")),
-    ("logits", re.compile(r"logit_(\d{1,6})")),
-    ("probabilities", re.compile(r"probability_(\d{1,6})")),
-)
+_KINDS = {  # of output: the names of its columns, with the number of the class
+    "loss": re.compile("loss()"),
+    "logits": re.compile(r"logit_(\d{1,6})"),
+    "probabilities": re.compile(r"probability_(\d{1,6})"),
+}
 
 Columns = dict[str, list[str]]  # cells by the name of the column; in an array all would be as wide as the longest
 
 
 def tidy_arrays(columns: Columns) -> Arrays:
-    """Arrays as an npz file holds them, from columns ``model, id, member, label`` and the outputs.
-
-    Example:
-        >>> columns = {
-        ...     "model": ["target", "target", "s0", "s0"], "id": ["a", "b", "b", "a"],
-        ...     "member": ["", "", "1", "0"], "loss": ["0.1", "0.2", "0.3", "0.4"],
-        ... }
-        >>> arrays = tidy_arrays(columns)
-        >>> arrays["shadow_loss"], arrays["ids"]
-        (array([[0.4, 0.3]]), array(['a', 'b'], dtype='<U1'))
-    """
+    """Arrays as an npz file holds them, from columns ``model, id, member, label`` and the outputs."""
     kind, names = _output_columns(columns)
     if missing := [name for name in ("model", "id", "member") if name not in columns]:
         raise InputError(f"the column {missing[0]!r} is missing; the table needs model, id, member and {kind}.")
@@ -189,9 +170,8 @@ def tidy_arrays(columns: Columns) -> Arrays:
     order = {name: _in_order(rows, wanted, ids, name) for name, rows in rows_of.items()}
     member = as_flags(columns["member"], place="member")
     for rows in order.values():
-        if (empty := rows[member[rows] < 0]).size:
-            name = shortened(ids[empty[0]])
-            raise InputError(f"member: empty for record {name} of a shadow model; write 1 or 0.")
+        if len(empty := rows[member[rows] < 0]):
+            raise InputError(f"member: empty for record {shortened(ids[empty[0]])} of a shadow model; write 1 or 0.")
     if 0 < len(empty := target[member[target] < 0]) < len(target):
         raise InputError(
             f"member: empty for record {shortened(ids[empty[0]])} of the target, and not for all; write 1 or 0, or "
@@ -213,10 +193,9 @@ def tidy_arrays(columns: Columns) -> Arrays:
 def _output_columns(columns: Columns) -> tuple[str, list[str]]:
     """The kind of output in the table, and its columns in the order of the classes."""
     found = {}
-    for kind, form in _KINDS:
-        matches = [match for name in columns if (match := form.fullmatch(name))]
-        if matches:
-            found[kind] = sorted((int(match[1]) if form.groups else 0, match[0]) for match in matches)
+    for kind, form in _KINDS.items():
+        if matches := [match for name in columns if (match := form.fullmatch(name))]:
+            found[kind] = sorted((int(match[1] or 0), match[0]) for match in matches)
     if not found:
         raise InputError("there is no column named loss, logit_0, … or probability_0, …; give one kind.")
     if len(found) > 1:
@@ -245,21 +224,16 @@ def _check_labels(labels: list[str], every: list[str], order: dict[str, IntArray
     """Refuse a record that has one label in the target's row and another in a shadow model's."""
     for model, rows in order.items():
         for label, row in zip(labels, rows.tolist(), strict=True):
-            same = _is_number(every[row]) and _is_number(label) and float(every[row]) == float(label)
-            if every[row] != label and not same:
+            given = every[row]
+            if given != label and not (_is_number(given) and _is_number(label) and float(given) == float(label)):
                 raise InputError(
                     f"label: record {shortened(ids[row])} has the label {shortened(label)} for the target and "
-                    f"{shortened(every[row])} for model {shortened(model)}; a record has one label."
+                    f"{shortened(given)} for model {shortened(model)}; a record has one label."
                 )
 
 
 def as_flags(values: Sequence[str], *, place: str) -> IntArray:
-    """1 for 1, true and yes, 0 for 0, false and no, -1 for an empty cell; [rows].
-
-    Example:
-        >>> as_flags(["True", "no", ""], place="people.csv: member")
-        array([ 1,  0, -1])
-    """
+    """1 for 1, true and yes, 0 for 0, false and no, -1 for an empty cell; [rows]."""
     found = [_FLAGS.get(value.strip().lower(), 2) for value in values]
     if 2 in found:
         raise InputError(f"{place}: {shortened(values[found.index(2)])} is neither 1 nor 0.")
@@ -275,9 +249,8 @@ def _is_number(cell: str) -> bool:
 
 
 def _numbers(cells: Sequence[str], name: str) -> FloatArray:
-    for cell in cells:
-        if not _is_number(cell):
-            raise InputError(f"{name}: {shortened(cell)} is not a number.")
+    if strange := [cell for cell in cells if not _is_number(cell)]:
+        raise InputError(f"{name}: {shortened(strange[0])} is not a number.")
     return np.array([float(cell) for cell in cells], dtype=np.float64)
 
 
@@ -295,11 +268,7 @@ def parquet_columns(path: Path) -> Columns:
     with needs_extra("Reading parquet", package="pyarrow", extra="tables"):
         import pyarrow as arrow
         import pyarrow.parquet
-    place, types = str(path), arrow.types
-
-    def is_text(kind: Any) -> bool:
-        return bool(types.is_string(kind) or types.is_large_string(kind))
-
+    place, types, texts = str(path), arrow.types, []
     check_memory(file_size(path), place=place, what="the file takes")
     with guarded(path, what="a complete parquet file"):
         schema = pyarrow.parquet.read_schema(path)
@@ -308,10 +277,10 @@ def parquet_columns(path: Path) -> Columns:
             if types.is_nested(kind):
                 raise InputError(f"{path}: the column {shortened(name)} holds lists; a table has one value per cell.")
             entry = kind.value_type if types.is_dictionary(kind) else kind
-            numeric = kind is entry and any(getattr(types, f"is_{one}")(kind) for one in _NUMERIC)
-            if not is_text(entry) and not numeric:
+            if types.is_string(entry) or types.is_large_string(entry):
+                texts += [name] * (kind is entry)
+            elif kind is not entry or not any(getattr(types, f"is_{one}")(kind) for one in _NUMERIC):
                 raise InputError(f"{path}: the column {shortened(name)} is of type {kind}; save text or numbers.")
-        texts = [name for name, kind in zip(schema.names, schema.types, strict=True) if is_text(kind)]
         # equal texts stay one entry of a dictionary, as they are in the file
         with pyarrow.parquet.ParquetFile(path, read_dictionary=texts) as file:
             groups = [file.metadata.row_group(number) for number in range(file.metadata.num_row_groups)]
@@ -339,19 +308,13 @@ class _Budget:
     def cells(self, column: Any) -> list[str]:
         """The cells of one part of a column."""
         if not hasattr(column, "dictionary"):
-            found = [_text(value) for value in column.to_pylist()]
-            self._take(_OF_CELL * len(found))
-            return found
-        self._take(column.dictionary.nbytes + _POINTER * len(column))
-        entries = [self._one(_text(value)) for value in column.dictionary.to_pylist()]
+            self._take(_OF_CELL * len(column))
+            return [_text(value) for value in column.to_pylist()]
+        entries = [_text(value) for value in column.dictionary.to_pylist()]
+        new = sum(_OF_CELL + 4 * len(text) for text in set(entries) - self._texts.keys())
+        self._take(column.dictionary.nbytes + _POINTER * len(column) + new)
+        entries = [self._texts.setdefault(text, text) for text in entries]  # the same object for equal texts
         return ["" if at is None else entries[at] for at in column.indices.to_pylist()]
-
-    def _one(self, text: str) -> str:
-        """The same object for equal texts."""
-        if text not in self._texts:
-            self._take(_OF_CELL + 4 * len(text))
-            self._texts[text] = text
-        return self._texts[text]
 
     def _take(self, more: int) -> None:
         self._taken += more
@@ -368,35 +331,18 @@ _SAMPLE = 100  # rows that must agree on the separator
 
 @dataclass(frozen=True, kw_only=True)
 class TextTable:
-    """The columns of a file, each cell as text without spaces around it.
+    """The columns of a file, each cell as text without spaces around it."""
 
-    Args:
-        columns: [N] cells by the name of the column. They are lists: in an array of text every cell is as wide as the
-            longest one.
-        separator: between the cells of a row; a comma for parquet.
-        foreign: whether the file is not UTF-8 and was read as Windows-1252.
-    """
-
-    columns: Columns
-    separator: str = ","
-    foreign: bool = False
+    columns: Columns  # [N] cells by the name of the column
+    separator: str = ","  # between the cells of a row; a comma for parquet
+    foreign: bool = False  # whether the file is not UTF-8 and was read as Windows-1252
 
 
 def read_text_table(path: Path, *, names: Sequence[str] | None = None, separator: str | None = None) -> TextTable:
-    r"""The columns of a parquet file, or of a text file with separators.
+    """The columns of a parquet file, or of a text file with separators.
 
-    Args:
-        path: of the file; parquet if it ends so.
-        names: of the columns, for a text file whose first line is already a record.
-        separator: between cells; by default the one of ``, ; | tab`` that gives every row the most cells.
-
-    Example:
-        >>> import tempfile
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     path = Path(folder) / "data.csv"
-        ...     _ = path.write_text("age;town\n30; Oslo\n40;Bergen\n")
-        ...     read_text_table(path).columns
-        {'age': ['30', '40'], 'town': ['Oslo', 'Bergen']}
+    A text file whose first line is already a record needs ``names`` of the columns. Its separator is by default the one
+    of ``, ; | tab`` that gives every row the most cells.
     """
     if path.suffix.lower() == ".parquet":
         return TextTable(columns=parquet_columns(path))
@@ -443,12 +389,10 @@ def _separator(text: str, names: Sequence[str] | None) -> str:
     """The separator that gives every row of a sample the same number of cells, and the most."""
     found: dict[str, tuple[bool, int]] = {}
     for one in _SEPARATORS:
-        try:
+        with suppress(csv.Error):
             widths = [len(row) for row in itertools.islice(_rows(text, one), _SAMPLE) if row]
-        except csv.Error:
-            continue
-        wanted = widths[0] if names is None and widths else len(names or ())
-        found[one] = (wanted > 1 and set(widths) == {wanted}, widths[0] if widths else 0)
+            wanted = widths[0] if names is None and widths else len(names or ())
+            found[one] = (wanted > 1 and set(widths) == {wanted}, widths[0] if widths else 0)
     return max(found, key=lambda one: found[one], default=",")  # the first of equals
 
 
@@ -456,10 +400,8 @@ def _decoded(path: Path) -> tuple[str, bool]:
     content = read_content(path, times=2)
     if b"\x00" in content:
         raise InputError(f"{path}: is not a text table: it holds zero bytes. Save it as CSV with UTF-8.")
-    try:
+    with suppress(UnicodeDecodeError):
         return content.decode("utf-8-sig"), False
-    except UnicodeDecodeError:
-        pass
     try:  # spreadsheets on Windows write this; at worst some letters are wrong, and equal cells stay equal
         return content.decode("cp1252"), True
     except UnicodeDecodeError as error:

@@ -96,12 +96,7 @@ class LossTrace:
 
 
 def loss_falls(losses: FloatArray) -> FloatArray:
-    """[N] mean of the first quarter of the rows [T, N] minus mean of the last quarter.
-
-    Example:
-        >>> loss_falls(np.array([[3.0, 1.0], [2.0, 1.0], [0.5, 1.0], [0.5, 4.0]]))
-        array([ 2.5, -3. ])
-    """
+    """[N] mean of the first quarter of the rows [T, N] minus mean of the last quarter."""
     quarter = max(1, len(losses) // 4)
     return np.asarray(losses[:quarter].mean(axis=0) - losses[-quarter:].mean(axis=0))
 

@@ -54,18 +54,7 @@ class KeptAnswers:
 
 
 def asker(model: Any, population: Population, *, device: str | None = None) -> Callable[[Any], Any]:
-    """A function that queries a model of this kind about a batch of records; what fails in the model is refused.
-
-    Args:
-        model: a torch module, an estimator with ``predict_proba``, or a callable.
-        population: the records, which show how a module takes them, and the classes.
-        device: where a module runs; by default where its weights are.
-
-    Example:
-        >>> population = Population(np.array([[2.0], [-1.0]]), [1, 0])
-        >>> asker(lambda x: 2 * x, population)(population.x).tolist()
-        [[4.0], [-2.0]]
-    """
+    """A function that queries a model of this kind about a batch of records; what fails in the model is refused."""
     return refusing(_plain_asker(model, population, device), type(model).__name__)
 
 

@@ -119,22 +119,15 @@ class QueryOptions:
 
 
 class Answers(NamedTuple):
-    """A model's answers about a population.
+    """A model's answers about a population."""
 
-    Args:
-        loss: [N].
-        correct: [N] whether the most likely class is the true one.
-        logits: [N, C] if they are kept.
-        resolution: the step between its probabilities, such as 0.01 for a forest of 100 trees; None if it gives logits
-            or has no such step. Losses are not clipped by it yet: all models of an audit are clipped by one step.
-        notes: what was noticed about the answers, in sentences for a report.
-    """
-
-    loss: FloatArray
-    correct: BoolArray
-    logits: NDArray[np.float32] | None
+    loss: FloatArray  # [N]
+    correct: BoolArray  # [N] whether the most likely class is the true one
+    logits: NDArray[np.float32] | None  # [N, C] if they are kept
+    # the step between its probabilities, such as 0.01 for a forest of 100 trees; None if it gives logits or has no such
+    # step. Losses are not clipped by it yet: all models of an audit are clipped by one step
     resolution: float | None = None
-    notes: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()  # what was noticed about the answers, in sentences for a report
 
     def figures(self, members: BoolArray) -> dict[str, float]:
         """How well the model does on its members [N] and on others, as a report shows it."""
@@ -176,14 +169,7 @@ def accuracy(answers: Answers, who: BoolArray) -> float:
 
 
 def population_logits(model: Any, population: Population, *, how: QueryOptions | None = None) -> FloatArray:
-    """Logits [N, C] about every record, columns in the order of ``population.classes``.
-
-    Example:
-        >>> population = Population(np.array([[2.0], [-1.0]]), [1, 0])
-        >>> population_logits(lambda x: x[:, 0], population)
-        array([[ 0.,  2.],
-               [ 0., -1.]])
-    """
+    """Logits [N, C] about every record, columns in the order of ``population.classes``."""
     return _decided(
         model, population, how or QueryOptions(), lambda source: np.concatenate([logits for _, logits in source])
     )
@@ -194,12 +180,6 @@ def check_model(model: Any, population: Population, *, how: QueryOptions | None 
 
     Returns:
         A warning if its answers about a record change with the other records of a query, or from one query to the next.
-
-    Example:
-        >>> from torch import nn
-        >>> check_model(nn.Linear(3, 2), Population(np.eye(2, dtype=np.float32), [1, 0]))
-        Traceback (most recent call last):
-        glasshouse.InputError: model: it failed on records of shape [2]: mat1 and mat2 shapes cannot be ...
     """
     if isinstance(model, KeptAnswers):
         return ()

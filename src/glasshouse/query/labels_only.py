@@ -134,18 +134,8 @@ def predicted_labels(
 ) -> Callable[[Any], IntArray]:
     """A function from a batch of records to the columns [B] of the classes that a model gives them.
 
-    A record whose scores are not finite gets -1.
-
-    Args:
-        model: an estimator with ``predict``, or a module or callable that answers with the population's own labels [B],
-            or with scores [B, C], of which the largest decides. A module may give one logit for two classes.
-        population: whose classes they are.
-        how: device.
-
-    Example:
-        >>> population = Population(np.array([[2.0], [-1.0]]), ["yes", "no"])
-        >>> predicted_labels(lambda x: np.where(x[:, 0] > 0, "yes", "no"), population)(population.x)
-        array([1, 0])
+    A record whose scores are not finite gets -1. A module or callable answers with the population's own labels [B], or
+    with scores [B, C], of which the largest decides. A module may give one logit for two classes.
     """
     ask = value_asker(model, population, device=None if how is None else how.device, what="labels")
     if not is_module(model):

@@ -21,19 +21,12 @@ _TWO_NOTE = (
 
 
 class Predictions(NamedTuple):
-    """A regressor's answers about a population.
+    """A regressor's answers about a population."""
 
-    Args:
-        mean: [N] predictions.
-        targets: [N] the true values.
-        log_variance: [N] logarithms of the variances; None if the model gives none.
-        notes: what was noticed about the answers, in sentences for a report.
-    """
-
-    mean: FloatArray
-    targets: FloatArray
-    log_variance: FloatArray | None = None
-    notes: tuple[str, ...] = ()
+    mean: FloatArray  # [N] predictions
+    targets: FloatArray  # [N] the true values
+    log_variance: FloatArray | None = None  # [N] logarithms of the variances; None if the model gives none
+    notes: tuple[str, ...] = ()  # what was noticed about the answers, in sentences for a report
 
     @property
     def residual(self) -> FloatArray:
@@ -41,13 +34,7 @@ class Predictions(NamedTuple):
         return self.targets - self.mean
 
     def figures(self, members: BoolArray) -> dict[str, float]:
-        """Root mean squared error and R² on members [N] and on others; what has no value is left out.
-
-        Example:
-            >>> asked = Predictions(np.array([1.0, 2.0, 0.0]), np.array([1.0, 2.0, 3.0]))
-            >>> asked.figures(np.array([True, True, False]))
-            {'train_rmse': 0.0, 'train_r2': 1.0, 'test_rmse': 3.0}
-        """
+        """Root mean squared error and R² on members [N] and on others; what has no value is left out."""
         found: dict[str, float] = {}
         for name, who in (("train", members), ("test", ~members)):
             if who.any():

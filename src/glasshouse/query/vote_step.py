@@ -20,15 +20,10 @@ _LARGEST_CLIP = 0.25  # a single vote gives 0 or 1 and nothing between; clipping
 
 
 class Shares(NamedTuple):
-    """Probabilities of which something is missing.
+    """Probabilities of which something is missing."""
 
-    Args:
-        kind: ``"rounded"``; or ``"top"``, those of the likeliest classes and 0 for the others.
-        step: one of the last decimal if all have so few, or 0.
-    """
-
-    kind: Literal["rounded", "top"]
-    step: float = 0.0
+    kind: Literal["rounded", "top"]  # "top": those of the likeliest classes, and 0 for the others
+    step: float = 0.0  # one of the last decimal if all have so few, or 0
 
 
 class StepFinder:
@@ -38,16 +33,6 @@ class StepFinder:
     1. An exact 0 then means "less than one step", not "never". The step is the smallest positive answer of a model that
     also gives an exact 0 to some class that it knows. Models that never give an exact 0 have no such step. Models such
     as naive Bayes have none either: their answers go down to the precision of the numbers and are 0 only below it.
-
-    Example:
-        >>> finder = StepFinder()
-        >>> finder.add(np.array([[0.01, 0.99], [0.0, 1.0], [0.37, 0.63]]))
-        >>> finder.resolution()
-        0.01
-        >>> finder = StepFinder()
-        >>> finder.add(np.array([[0.01, 0.99], [1e-9, 1 - 1e-9]]))
-        >>> finder.resolution() is None
-        True
     """
 
     def __init__(self) -> None:
@@ -94,17 +79,6 @@ class ShareFinder:
     positive; and what a row lacks is not more than the classes that it does not list can have, each of them at most
     as likely as the least likely one that it lists. Neither holds over many records for logits, or for one sigmoid
     per class.
-
-    Example:
-        >>> answers = np.random.default_rng(0).dirichlet(np.ones(4), size=20)
-        >>> finder = ShareFinder()
-        >>> finder.add(answers.round(2))
-        >>> finder.found().kind
-        'rounded'
-        >>> finder = ShareFinder()
-        >>> finder.add(np.where(answers >= np.sort(answers)[:, 2:3], answers, 0.0))  # the two largest
-        >>> finder.found().kind
-        'top'
     """
 
     def __init__(self) -> None:
@@ -161,18 +135,9 @@ class ShareFinder:
 
 
 def whole_shares(answers: NDArray[Any], shares: Shares) -> FloatArray:
-    """Probabilities [B, C] that sum to 1, from rounded ones or from those of the likeliest classes.
-
-    Classes that a row does not list share evenly what it lacks. A 0 in a rounded row stays one.
-
-    Example:
-        >>> whole_shares(np.array([[0.6, 0.2, 0.0, 0.0]]), Shares("top"))
-        array([[0.6, 0.2, 0.1, 0.1]])
-        >>> whole_shares(np.array([[0.66, 0.33, 0.0]]), Shares("rounded", 0.01)).round(3)
-        array([[0.667, 0.333, 0.   ]])
-    """
+    """Probabilities [B, C] that sum to 1, from rounded ones or from those of the likeliest classes."""
     values = np.array(answers, dtype=np.float64)
-    if shares.kind == "top":
+    if shares.kind == "top":  # classes that a row does not list share evenly what it lacks
         precision = float(np.finfo(answers.dtype).eps) if answers.dtype.kind == "f" else 0.0
         listed, lacks = values > 0, 1 - values.sum(axis=1)
         lacks = np.where(lacks < shares.step / 2, 0.0, lacks) if shares.step else np.maximum(lacks, precision)
@@ -213,26 +178,13 @@ def common_resolution(target: float | None, shadows: Sequence[float | None]) -> 
 
     The two are the target's step and the median of the shadow models' steps. A single model may by chance not give its
     smallest step to any record.
-
-    Example:
-        >>> common_resolution(0.01, [0.01, 0.02, 0.01]), common_resolution(None, [0.1, 0.1])
-        (0.01, 0.1)
-        >>> common_resolution(None, [None, None]) is None
-        True
     """
     median = float(np.median([step or 0.0 for step in shadows])) if len(shadows) else 0.0
     return max(target or 0.0, median) or None
 
 
 def clipped_losses(loss: FloatArray, resolution: float | None, *, temperature: float = 1.0) -> FloatArray:
-    """Losses of any shape, with confidences clipped half a step from 0 and from 1; unchanged without a step.
-
-    The temperature is what the logits were divided by.
-
-    Example:
-        >>> np.exp(-clipped_losses(np.array([36.0, 0.69, 0.0]), 0.01)).round(3)
-        array([0.005, 0.502, 0.995])
-    """
+    """Losses of any shape, with confidences clipped half a step from 0 and from 1; unchanged without a step."""
     if resolution is None:
         return loss
     margin = (np.log1p(-_clip(resolution)) - np.log(_clip(resolution))) / temperature
@@ -240,12 +192,7 @@ def clipped_losses(loss: FloatArray, resolution: float | None, *, temperature: f
 
 
 def clipped_log_probabilities(logits: NDArray[Any], resolution: float | None) -> NDArray[Any]:
-    """Logits [..., C] as log-probabilities that are at least half a step; unchanged without a step.
-
-    Example:
-        >>> np.exp(clipped_log_probabilities(np.array([[0.0, -36.0]]), 0.01)).round(3)
-        array([[1.   , 0.005]])
-    """
+    """Logits [..., C] as log-probabilities that are at least half a step; unchanged without a step."""
     if resolution is None:
         return logits
     largest = logits.max(axis=-1, keepdims=True)
@@ -254,15 +201,7 @@ def clipped_log_probabilities(logits: NDArray[Any], resolution: float | None) ->
 
 
 def resolution_note(resolution: float | None, *, who: str = "The model gives") -> tuple[str, ...]:
-    """What a report says about the step: one sentence, or none.
-
-    Example:
-        >>> resolution_note(0.01)[0]
-        'The model gives exact 0 and 1 and nothing closer to them than 0.01, so confidences are clipped to between \
-0.005 and 0.995.'
-        >>> resolution_note(1.0)[0]
-        'The model gives exact 0 and 1 and nothing between them, so confidences are clipped to between 0.25 and 0.75.'
-    """
+    """What a report says about the step: one sentence, or none."""
     if resolution is None:
         return ()
     clip = _clip(resolution)

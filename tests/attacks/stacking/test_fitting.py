@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import pytest
 
-from glasshouse.attacks.stacking.fitting import Rows, count_fits, cross_fit, mean_of
+from glasshouse.attacks.stacking.fitting import Rows, count_fits, cross_fit
 from glasshouse.attacks.stacking.learners import Boosted, Learner, Linear, Predictor
 from glasshouse.core.arrays import BoolArray, FloatArray
 from glasshouse.core.randomness import seed_for
@@ -37,7 +37,7 @@ def test_a_record_of_a_fold_is_judged_by_other_folds_only() -> None:
     new = np.random.default_rng(1).normal(size=(300, 3))
     first = cross_fit(kept(rows), members, groups=GROUPS, folds=folds, learners=LEARNERS, seed=0)
     second = cross_fit(kept(changed), others, groups=GROUPS, folds=folds, learners=LEARNERS, seed=0)
-    for learner in (*LEARNERS, mean_of(LEARNERS)):
+    for learner in (*LEARNERS, " + ".join(LEARNERS)):
         one, other = (fit.log_odds(new, learner=learner) for fit in (first, second))
         assert (one[folds == 1] == other[folds == 1]).all()
         assert (one[folds == 0] != other[folds == 0]).any()

@@ -13,7 +13,7 @@ from glasshouse.attacks.shared.prior import prior_weights
 from glasshouse.attacks.stacking.learners import Boosted
 from glasshouse.core.arrays import BoolArray, FloatArray
 from glasshouse.evaluation import run_attack
-from glasshouse.evaluation.checks.calibration import calibration_error, calibration_floor, posterior_doubt
+from glasshouse.evaluation.checks.calibration import binned, calibration_floor, posterior_doubt
 from tests.strategies import gaussian_evidence
 
 SMALL = Boosted(rounds=20, fits=1, leaves=15)
@@ -31,7 +31,7 @@ def test_the_floor_is_the_mean_error_of_true_posteriors(share: float, prior: flo
     for _ in range(150):
         members = random.random(1500) < here
         drawn = np.where(members, weights[True], weights[False])
-        errors.append(calibration_error(posteriors, members, drawn))
+        errors.append(binned(posteriors, members, drawn).error)
     assert calibration_floor(posteriors, prior=prior, share=share) == pytest.approx(
         np.mean(errors), rel=0.2
     )  # bins of few records are not normal
@@ -40,8 +40,8 @@ def test_the_floor_is_the_mean_error_of_true_posteriors(share: float, prior: flo
 def test_weights_count_records_as_often_as_copies() -> None:
     random = np.random.default_rng(0)
     posteriors, members, times = random.random(50), random.random(50) < 0.5, random.integers(1, 5, 50)
-    copied = calibration_error(np.repeat(posteriors, times), np.repeat(members, times))
-    assert calibration_error(posteriors, members, times.astype(float)) == pytest.approx(copied)
+    copied = binned(np.repeat(posteriors, times), np.repeat(members, times)).error
+    assert binned(posteriors, members, times.astype(float)).error == pytest.approx(copied)
 
 
 @pytest.mark.parametrize("prior", [0.1, 0.5])

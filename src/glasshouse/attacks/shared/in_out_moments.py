@@ -7,12 +7,14 @@ from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from glasshouse.core.arrays import BoolArray, FloatArray
+from glasshouse.core.arrays import BoolArray, FloatArray, Positions
+from glasshouse.core.errors import InputError
 from glasshouse.core.threads import over_records
 from glasshouse.evidence import Evidence, Mode
 from glasshouse.evidence.simulation import check_simulation, left_out_models, rows_without
+
+ALMOST_ZERO = 1e-12  # a variance: equal margins are possible; certainty is not
 
 _SETS = 8  # sets of references whose means are in memory at once
 _BATCHES = 16  # of sets, at most, in a large pool: each reads the whole pool
@@ -26,6 +28,15 @@ class Moments(NamedTuple):
     mean: FloatArray
     squares: FloatArray
 
+    def pooled_variance(self, attack: str) -> float:
+        """One variance for all records; refused where none of them has two models."""
+        if not (freedom := (self.models - 1).sum()):
+            raise InputError(
+                f"shadows: {attack} estimates a spread, which needs 2 or more in-models or out-models of some record; "
+                f"here each record has 1. Train 4 or more shadow models."
+            )
+        return max(float(self.squares.sum() / freedom), ALMOST_ZERO)
+
 
 class LeaveOut:
     """Sums over all models of a pool but a few, for many choices of the few.
@@ -34,15 +45,9 @@ class LeaveOut:
     that it is in are added up again, so K choices take K log K steps and not K². Nothing is subtracted, so no digits
     are lost. In a pool of up to 64 models the others are added up one after the other, as if there were no groups.
 
-    Args:
-        parts: arrays [K, N] about the models. While sums are made, entries are changed for a moment.
-        combine: from such arrays about some models to the same about all of them together, [N] each; it is applied to
-            what it gave, too. Entries that are all 0 must not change what it gives.
-
-    Example:
-        >>> sums = LeaveOut([np.array([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]])], lambda values: (values.sum(axis=0),))
-        >>> sums.without(np.array([[1]])), sums.without(np.array([[0, 2]]))
-        ((array([6., 8.]),), (array([8., 6.]),))
+    ``combine`` makes, of arrays about some models [K, N] such as ``parts``, the same about all of them together, [N]
+    each; it is applied to what it gave, too, and entries that are all 0 must not change what it gives. While sums are
+    made, entries of ``parts`` are changed for a moment.
     """
 
     def __init__(self, parts: Sequence[FloatArray], combine: Callable[..., tuple[FloatArray, ...]]) -> None:
@@ -51,13 +56,13 @@ class LeaveOut:
             self._levels[-1] = [np.pad(part, ((0, -models % _WIDTH), (0, 0))) for part in self._levels[-1]]
             self._levels.append(self._groups(self._levels[-1], np.arange(-(-models // _WIDTH))[:, None]))
 
-    def without(self, left: NDArray[np.intp]) -> tuple[FloatArray, ...]:
+    def without(self, left: Positions) -> tuple[FloatArray, ...]:
         """What the models give without those that are left out: rows [L, 1], or [L, N] record by record."""
         if not len(left):
             return self._combine(*self._levels[-1])
         return self._replaced(0, left, [0.0] * len(self._levels[0]))
 
-    def _replaced(self, depth: int, rows: NDArray[np.intp], values: Sequence[Any]) -> tuple[FloatArray, ...]:
+    def _replaced(self, depth: int, rows: Positions, values: Sequence[Any]) -> tuple[FloatArray, ...]:
         """What all give if these rows of a level have other values."""
         level = self._levels[depth]
         at: Any = rows[:, 0] if rows.shape[1] == 1 else (rows, np.arange(rows.shape[1]))
@@ -73,7 +78,7 @@ class LeaveOut:
             part[at] = value
         return found
 
-    def _groups(self, level: Sequence[FloatArray], groups: NDArray[np.intp]) -> list[FloatArray]:
+    def _groups(self, level: Sequence[FloatArray], groups: Positions) -> list[FloatArray]:
         """What groups of a level give, in as many arrays as there are: [G, N] each."""
         within, records = np.arange(_WIDTH)[:, None], np.arange(level[0].shape[1])
         found = []
@@ -85,12 +90,7 @@ class LeaveOut:
 
 
 def moments(values: FloatArray, who: BoolArray) -> Moments:
-    """Moments of values [K, N] over the chosen entries of each column, [K, N]; every column needs at least one.
-
-    Example:
-        >>> moments(np.array([[1.0], [3.0], [9.0]]), np.array([[True], [True], [False]]))
-        Moments(models=array([2.]), mean=array([2.]), squares=array([2.]))
-    """
+    """Moments of values [K, N] over the chosen entries of each column, [K, N]; every column needs at least one."""
     found = np.empty((3, values.shape[1]))
 
     def write(some: slice) -> None:
@@ -100,19 +100,11 @@ def moments(values: FloatArray, who: BoolArray) -> Moments:
     return Moments(*found)
 
 
-def moments_among(
-    values: FloatArray, who: BoolArray, sets: Sequence[NDArray[np.intp]], *, spread: bool = True
-) -> Moments:
+def moments_among(values: FloatArray, who: BoolArray, sets: Sequence[Positions], *, spread: bool = True) -> Moments:
     """The same without some of the models, for each of several sets that are left out: [sets, N] each.
 
     A set is rows of the pool, [L, 1] the same for all records, or [L, N] record by record. Where none of the others
     counts, moments are 0; so are the squares, which take most of the time, if no ``spread`` is wanted.
-
-    Example:
-        >>> values, who = np.array([[1.0], [3.0], [9.0]]), np.array([[True], [True], [True]])
-        >>> moments_among(values, who, [np.array([[2]]), np.array([[0]])]).mean
-        array([[2.],
-               [6.]])
     """
     found = np.zeros((3, len(sets), values.shape[1]))
 
@@ -146,7 +138,7 @@ def _moments(
     return count, mean, around if squares is None else around + squares.sum(axis=0)
 
 
-def left_out(rows: NDArray[np.intp], models: int) -> NDArray[np.intp]:
+def left_out(rows: Positions, models: int) -> Positions:
     """Which models of a pool are not in a set of rows [R, 1] or [R, N]: [L, 1] or [L, N], rising."""
     there = np.zeros((models, rows.shape[1]), dtype=np.bool_)
     np.put_along_axis(there, rows, True, axis=0)
@@ -159,15 +151,7 @@ def wanted_sides(mode: Mode) -> list[bool]:
 
 
 def side_moments(evidence: Evidence, mode: Mode) -> list[Moments]:
-    """Moments of the shadow models' statistic over each wanted side; a record without models there is refused.
-
-    Example:
-        >>> evidence = Evidence(
-        ...     target_loss=[1.0], shadow_loss=[[np.log(2)], [np.log1p(np.e)]], shadow_members=[[1], [0]]
-        ... )
-        >>> [side.mean.round(6) + 0.0 for side in side_moments(evidence, "online")]
-        [array([-1.]), array([0.])]
-    """
+    """Moments of the shadow models' statistic over each wanted side; a record without models there is refused."""
     sides, statistic = wanted_sides(mode), evidence.shadow_statistic
     for inside in sides:
         evidence.require_side(inside=inside)
@@ -188,20 +172,8 @@ def simulated_moments(
     """Each simulated target with the moments over in-models (True), out-models (False) or all (None) of its references.
 
     These are the moments of `Evidence.simulated`, without a copy of the pool for every target: a model and its
-    complement, which have the same references, share their sums. The target's own losses are not used.
-
-    Args:
-        evidence: the pool.
-        sides: which sides are wanted, in this order.
-        statistic: [K, N] what is averaged; by default `Evidence.shadow_statistic`.
-        spread: whether the squares are wanted; else they are 0.
-
-    Example:
-        >>> members = np.array([[1, 0], [0, 1], [1, 0], [0, 1]], dtype=bool)
-        >>> loss = np.array([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0], [7.0, 8.0]])
-        >>> evidence = Evidence(target_loss=loss[0], shadow_loss=loss, shadow_members=members)
-        >>> next(simulated_moments(evidence, [True, None], statistic=loss)).sides[1].mean
-        array([6., 7.])
+    complement, which have the same references, share their sums. The target's own losses are not used. What is averaged
+    is the ``statistic`` [K, N], by default `Evidence.shadow_statistic`; squares are 0 if no ``spread`` is wanted.
     """
     members = evidence.shadow_members
     values = evidence.shadow_statistic if statistic is None else statistic  # [K, N]
@@ -218,20 +190,15 @@ def simulated_moments(
 
 def simulated_sets(
     members: BoolArray, *, most: int | None = None
-) -> Iterator[tuple[list[tuple[int, int]], list[NDArray[np.intp]]]]:
+) -> Iterator[tuple[list[tuple[int, int]], list[Positions]]]:
     """Pairs of a simulated target and the number of its set, and the sets of models that judge none: [L, 1] or [L, N].
 
     They come several sets at a time: at most ``most``, where a large pool does not take too many turns so; all by
     default.
-
-    Example:
-        >>> members = np.array([[1, 1, 0, 0], [0, 0, 1, 1], [1, 0, 1, 0], [0, 1, 0, 1]], dtype=bool)
-        >>> [(targets, len(sets)) for targets, sets in simulated_sets(members)]
-        [([(0, 0), (1, 0), (2, 1), (3, 1)], 2)]
     """
     check_simulation(len(members))
     targets: list[tuple[int, int]] = []
-    sets: list[NDArray[np.intp]] = []
+    sets: list[Positions] = []
     numbers: dict[bytes, int] = {}  # of sets that are the same for all records: a pair shares one
     for k, left in enumerate(left_out_models(members)):
         shared = left.shape[1] == 1

@@ -42,13 +42,7 @@ def silu(value: Floats, slope: Floats) -> None:
 
 @dataclass(frozen=True, eq=False)
 class Parameters:
-    """All numbers of several networks, [networks, parameters], and the same memory as weights and biases.
-
-    Example:
-        >>> values = Parameters.of([3, 5, 1], 2)
-        >>> values.all.shape, [weight.shape for weight in values.weights]
-        ((2, 26), [(2, 3, 5), (2, 5, 1)])
-    """
+    """All numbers of several networks, [networks, parameters], and the same memory as weights and biases."""
 
     all: Floats
     weights: list[Floats]  # [networks, inputs, units] per layer
@@ -109,18 +103,11 @@ class Adam:
 def one_pass(
     steps: Adam, x: Floats, labels: Floats, *, batch: int, activation: Activation, rates: Iterable[float]
 ) -> tuple[Floats, NDArray[np.float64]]:
-    """One step per batch of the records in their order, until the records or the rates end.
+    """One step per batch of the records in their order, until the records or the rates end: one rate for each step.
 
-    Args:
-        steps: the networks.
-        x: features [networks, N, F]; or [1, N, F], if all networks see the same.
-        labels: 0 or 1, [networks, N, 1] or [1, N, 1].
-        batch: records per step.
-        activation: of hidden layers.
-        rates: the learning rate of each step.
-
-    Returns:
-        What the networks answered before each step, [networks, N, 1], and the sum of the `penalty` of all steps.
+    Features are [networks, N, F] and labels, 0 or 1, [networks, N, 1]; or [1, N, …], if all networks see the same.
+    Returned are what the networks answered before each step, [networks, N, 1], and the sum of the `penalty` of all
+    steps.
     """
     values, gradient = steps.values, steps.gradient
     count, records = len(values.all), x.shape[1]
@@ -173,13 +160,7 @@ _PATIENCE = 10  # passes without a fall, after which the training ends
 
 @dataclass(frozen=True, eq=False)
 class Perceptron:
-    """Hidden layers of ReLUs and one logistic unit: a matrix [inputs, units] and a vector [units] per layer.
-
-    Example:
-        >>> network = Perceptron([np.array([[1.0]]), np.array([[2.0]])], [np.zeros(1), np.zeros(1)])
-        >>> network.probabilities(np.array([[0.0], [1.0]])).round(2)
-        array([0.5 , 0.88])
-    """
+    """Hidden layers of ReLUs and one logistic unit: a matrix [inputs, units] and a vector [units] per layer."""
 
     weights: Sequence[FloatArray]
     biases: Sequence[FloatArray]
@@ -195,29 +176,16 @@ class Perceptron:
 
 
 def train_perceptrons(
-    examples: Sequence[tuple[FloatArray, BoolArray]],
+    examples: Sequence[tuple[FloatArray, BoolArray]],  # for each its features [N, F], scaled, and labels [N]
     *,
-    hidden: Sequence[int],
-    epochs: int,
-    batch: int = 256,
-    seed: int = 0,
+    hidden: Sequence[int],  # widths of the hidden layers
+    epochs: int,  # passes over the records, at most
+    batch: int = 256,  # records per step
+    seed: int = 0,  # of the first weights and of the order of the records, below 2^32
 ) -> list[Perceptron]:
     """Train each by Adam, as ``sklearn.neural_network.MLPClassifier`` does with its default settings.
 
     All begin with the same weights and see their records in the same order, so they can take their steps together.
-
-    Args:
-        examples: for each network its features [N, F], scaled, and its labels [N]; all of one shape.
-        hidden: widths of the hidden layers.
-        epochs: passes over the records, at most.
-        batch: records per step.
-        seed: of the first weights and of the order of the records, below 2^32.
-
-    Example:
-        >>> x = np.linspace(-2, 2, 64)[:, None]
-        >>> one, other = train_perceptrons([(x, x[:, 0] > 0), (x, x[:, 0] < 0)], hidden=[8], epochs=200, batch=8)
-        >>> bool(one.probabilities(x)[-1] > 0.9), bool(other.probabilities(x)[-1] < 0.1)
-        (True, True)
     """
     x = np.stack([features for features, _ in examples])
     labels = np.stack([label for _, label in examples])[:, :, None].astype(np.float64)
@@ -244,8 +212,7 @@ def train_perceptrons(
             loss = (0.5 * PENALTY * penalty - entropy) / records
             waited[going] = np.where(loss > lowest[going] - _LEAST, waited[going] + 1, 0)
             lowest[going] = np.minimum(lowest[going], loss)
-            if (waited[going] > _PATIENCE).any():
-                ended = waited[going] > _PATIENCE
+            if (ended := waited[going] > _PATIENCE).any():
                 done |= {int(going[at]): Perceptron.of(steps.values, int(at)) for at in np.flatnonzero(ended)}
                 steps, going, x, labels = steps.some(~ended), going[~ended], x[~ended], labels[~ended]
             if not len(going):

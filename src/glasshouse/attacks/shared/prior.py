@@ -13,13 +13,7 @@ _SUREST = 36.0  # log-odds; above 37 a probability rounds to 1, and nothing that
 
 
 def check_prior(prior: float | ArrayLike) -> None:
-    """Refuse a prior that is not a probability, or that is 0 or 1.
-
-    Example:
-        >>> check_prior(1.0)
-        Traceback (most recent call last):
-        glasshouse.InputError: prior: 1.0 is not between 0 and 1.
-    """
+    """Refuse a prior that is not a probability, or that is 0 or 1."""
     values = np.asarray(prior, dtype=np.float64)
     if not ((values > 0) & (values < 1)).all():
         raise InputError(f"prior: {prior!r} is not between 0 and 1.")
@@ -35,10 +29,6 @@ def prior_weights(members: BoolArray, prior: float | ArrayLike, *, some: slice =
 
     A member of a model weighs λ / s and another record (1 - λ) / (1 - s), where s is that model's share of members.
     Members are [K, N], or [N] of one model; ``some`` are the records whose weights are wanted.
-
-    Example:
-        >>> prior_weights(np.array([True, False, False, True]), 0.1)
-        array([0.2, 1.8, 1.8, 0.2])
     """
     values = _for_records(prior, members.shape[-1])
     share = members.mean(axis=-1, keepdims=True)

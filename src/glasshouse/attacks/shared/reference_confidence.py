@@ -7,10 +7,9 @@ from itertools import islice
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from glasshouse.attacks.shared.in_out_moments import LeaveOut, simulated_sets
-from glasshouse.core.arrays import BoolArray, FloatArray
+from glasshouse.core.arrays import BoolArray, FloatArray, Positions
 from glasshouse.core.errors import InputError
 from glasshouse.core.numerics import area_under_roc, log_mean_exp
 from glasshouse.core.threads import over_records, side_by_side
@@ -30,13 +29,7 @@ class SimulatedConfidence(NamedTuple):
 
 
 def expected_confidence(evidence: Evidence, mode: Mode) -> FloatArray:
-    """Log of the mean confidence of the shadow models in each record, [N]; offline of its out-models.
-
-    Example:
-        >>> evidence = Evidence(target_loss=[1.0], shadow_loss=[[0.0], [2.0]], shadow_members=[[1], [0]])
-        >>> expected_confidence(evidence, "offline")
-        array([-2.])
-    """
+    """Log of the mean confidence of the shadow models in each record, [N]; offline of its out-models."""
     asked = None if mode == "online" else evidence.references(mode)
     loss, found = evidence.shadow_loss, np.empty(evidence.records)
 
@@ -47,17 +40,11 @@ def expected_confidence(evidence: Evidence, mode: Mode) -> FloatArray:
     return found
 
 
-def expected_among(evidence: Evidence, mode: Mode, sets: Sequence[NDArray[np.intp]]) -> FloatArray:
+def expected_among(evidence: Evidence, mode: Mode, sets: Sequence[Positions]) -> FloatArray:
     """The same without some of the shadow models, for each of several sets that are left out: [sets, N].
 
     A set is rows of the pool, [L, 1] the same for all records, or [L, N] record by record. Confidences are computed
     once, relative to the largest of each record; where the models that are left have far smaller ones, once more.
-
-    Example:
-        >>> evidence = Evidence(target_loss=[1.0], shadow_loss=[[0.0], [2.0]], shadow_members=[[1], [0]])
-        >>> expected_among(evidence, "online", [np.array([[1]]), np.array([[0]])])
-        array([[ 0.],
-               [-2.]])
     """
     members, loss = evidence.shadow_members, evidence.shadow_loss
     found = np.empty((len(sets), evidence.records))
@@ -72,7 +59,7 @@ def expected_among(evidence: Evidence, mode: Mode, sets: Sequence[NDArray[np.int
         if asked is not None:
             confidence[~asked] = 0.0
             parts.append(asked.astype(np.float64))
-        pool = LeaveOut(parts, _sums)
+        pool = LeaveOut(parts, lambda *each: tuple(part.sum(axis=0) for part in each))
         for number, left in enumerate(sets):
             part = left if left.shape[1] == 1 else left[:, some]
             total, *counted = pool.without(part)
@@ -93,16 +80,8 @@ def expected_among(evidence: Evidence, mode: Mode, sets: Sequence[NDArray[np.int
     return found
 
 
-def _sums(*parts: FloatArray) -> tuple[FloatArray, ...]:
-    """Sums [N] of several arrays [K, N]."""
-    return tuple(part.sum(axis=0) for part in parts)
-
-
 def simulated_confidence(evidence: Evidence, mode: Mode) -> Iterator[SimulatedConfidence]:
-    """The same for each simulated target, without a copy of the pool for every one of them.
-
-    A model and its complement, which have the same references, share what is expected.
-    """
+    """The same for each simulated target; a model and its complement, which have the same references, share it."""
     for targets, sets in simulated_sets(evidence.shadow_members):
         expected = expected_among(evidence, mode, sets)
         for k, number in targets:
@@ -133,20 +112,8 @@ def best_share(
     grid is enough, first in tenths, then in hundredths around the best. In a large pool some of the records first show
     which numbers are clearly worse; only the others are compared on all records.
 
-    Args:
-        evidence: the pool to simulate targets from.
-        statistic_of: from a simulated target's losses and expected log-confidences, [N] each, to a function
-            number -> scores [N].
-        mode: of the expected log-confidences.
-        name: name of the number, for the error if the pool is too small.
-
-    Example:
-        >>> rng = np.random.default_rng(0)
-        >>> members = np.tile([[1, 0], [0, 1]], (2, 50)).astype(bool)
-        >>> loss = rng.gamma(1.0, size=(4, 100))
-        >>> evidence = Evidence(target_loss=loss[0], shadow_loss=loss, shadow_members=members)
-        >>> best_share(evidence, lambda loss, expected: lambda share: -loss, mode="online", name="scale")
-        0.0
+    ``statistic_of`` makes, from a simulated target's losses and expected log-confidences, [N] each, a function
+    number -> scores [N]. Errors call the number ``name``.
     """
     try:
         simulated = list(simulated_confidence(evidence, mode))

@@ -5,54 +5,42 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.stats import t as student
-from sklearn.utils import gen_batches
 
 from glasshouse.attacks.bavaria import VariancePrior, fit_variance_prior
 from glasshouse.attacks.shared.in_out_moments import Moments, moments
-from glasshouse.core.arrays import BoolArray, FloatArray
+from glasshouse.attacks.stacking.fitting import in_blocks
+from glasshouse.core.arrays import BoolArray, FloatArray, Positions
 from glasshouse.core.errors import InputError
 from glasshouse.core.numerics import log_mean_exp, loss_to_margin
 from glasshouse.evidence import Evidence, Mode
+from glasshouse.evidence.simulation import at_rows
 
 Features = dict[str, FloatArray]
-_BLOCK = 1 << 13  # records that are handled at once
 _LARGEST = 1e15  # a loss of 1e300 is finite, but its square is not, and learners square, in single precision
 _SMALLEST_VARIANCE = 1e-6  # equal margins are possible; certainty is not
 
 
 class Usual(NamedTuple):
-    """What the features of a single record need to know of all records: a few numbers.
+    """What the features of a single record need to know of all records: a few numbers."""
 
-    Args:
-        shift: from the mean margin of out-models to that of in-models; 0 offline.
-        sides: by the name of a side: one variance for all records, and the prior of a record's own variance (None if no
-            record has two models there).
-    """
-
-    shift: float
+    shift: float  # from the mean margin of out-models to that of in-models; 0 offline
+    # by the name of a side: one variance for all records, and the prior of a record's own variance (None if no record
+    # has two models there)
     sides: dict[str, tuple[float, VariancePrior | None]]
 
 
-def usual_of(evidence: Evidence, references: NDArray[np.intp], *, mode: Mode) -> Usual:
-    """The numbers that all records of a pool share, without a copy of the pool; the target's losses are not looked at.
-
-    Args:
-        evidence: the pool.
-        references: [R, 1] rows of the pool, the same for all records, or [R, N] record by record.
-        mode: ``"online"`` or ``"offline"``.
-    """
-    columns = slice(None) if references.shape[1] == 1 else np.arange(evidence.records)
-    members = evidence.shadow_members[references[:, 0] if references.shape[1] == 1 else references, columns]
+def usual_of(evidence: Evidence, references: Positions, *, mode: Mode) -> Usual:
+    """The numbers that all records share, from rows of the pool [R, 1] or [R, N], without a copy of the pool."""
+    members = evidence.shadow_members[at_rows(references, evidence.records)]
     _check(members, mode)
     known: dict[str, Moments] = {}
-    for block in gen_batches(evidence.records, _BLOCK):
-        part = evidence.among(references, records=np.arange(block.start, block.stop))
+    for records in in_blocks(np.arange(evidence.records)):
+        part = evidence.among(references, records=records)
         for name, side in _known_sides(part, mode).items():
             whole = known.setdefault(name, Moments(*np.empty((3, evidence.records))))
             for values, some in zip(whole, side, strict=True):
-                values[block] = some
+                values[records] = some
     return _usual(known, members)
 
 
@@ -65,16 +53,6 @@ def record_features(evidence: Evidence, *, mode: Mode, usual: Usual | None = Non
 
     In a pool of small or large training sets some records have no in-model or no out-model. Online the mean of that
     side is then the mean of the other side, moved by the usual shift between the sides.
-
-    Args:
-        evidence: losses of a target and of the shadow models that it is compared with.
-        mode: ``"online"`` or ``"offline"``.
-        usual: what all records share, where the evidence is about some of them only.
-
-    Example:
-        >>> evidence = Evidence(target_loss=[0.1], shadow_loss=[[0.2], [1.0]], shadow_members=[[True], [False]])
-        >>> list(record_features(evidence, mode="offline"))
-        ['confidence', 'margin', 'base', 'outside', 'from_outside', 'own_from_outside', 'spread_outside']
     """
     target, shadows, members = evidence.target_loss, evidence.shadow_loss, evidence.shadow_members
     if usual is None:
@@ -83,24 +61,21 @@ def record_features(evidence: Evidence, *, mode: Mode, usual: Usual | None = Non
     usual = usual or _usual(known, members)
     margin = loss_to_margin(target)
     asked = None if mode == "online" else ~members
-    found: Features = {
-        "confidence": -target,
-        "margin": margin,
-        "base": -target - log_mean_exp(-shadows, where=asked),
-    }
+    found: Features = {"confidence": -target, "margin": margin, "base": -target - log_mean_exp(-shadows, where=asked)}
     densities = []
     for name, side in _filled_sides(known, members, usual.shift).items():
         variance, prior = usual.sides[name]
-        pooled = np.asarray(variance)
         # degrees of freedom and variance of each record, [N] each, shrunk towards the usual variance
         freedom, own = (np.full(len(margin), np.inf), np.ones(len(margin))) if prior is None else prior.updated(side)
         own = np.maximum(own, _SMALLEST_VARIANCE)
         scale = np.sqrt(own * (1 + 1 / side.models))
         found[name] = side.mean
-        found[f"from_{name}"] = (margin - side.mean) / np.sqrt(pooled)
+        found[f"from_{name}"] = (margin - side.mean) / np.sqrt(variance)
         found[f"own_from_{name}"] = (margin - side.mean) / scale
         found[f"spread_{name}"] = scale
-        densities.append((_log_density(margin, side.mean, pooled), student.logpdf(margin, freedom, side.mean, scale)))
+        # of a Gaussian, without the constant that cancels in every ratio
+        density = -0.5 * np.log(variance) - 0.5 * (margin - side.mean) ** 2 / variance
+        densities.append((density, student.logpdf(margin, freedom, side.mean, scale)))
     if mode == "online":
         (outside, own_outside), (inside, own_inside) = densities
         found["ratio"], found["own_ratio"] = inside - outside, own_inside - own_outside
@@ -159,8 +134,3 @@ def _filled(side: Moments, known: BoolArray, mean: FloatArray) -> Moments:
     """The moments, with one model of the expected mean [N] for each record that has none."""
     parts = ((side.models, np.ones(len(mean))), (side.mean, mean), (side.squares, np.zeros(len(mean))))
     return side if known.all() else Moments(*(np.where(known, own, other) for own, other in parts))
-
-
-def _log_density(value: FloatArray, mean: FloatArray, variance: FloatArray) -> FloatArray:
-    """Log-density of a Gaussian, without the constant that cancels in every ratio."""
-    return np.asarray(-0.5 * np.log(variance) - 0.5 * (value - mean) ** 2 / variance)

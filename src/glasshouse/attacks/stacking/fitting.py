@@ -10,44 +10,33 @@ from dataclasses import dataclass
 from typing import NamedTuple, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import logit
 from sklearn.linear_model import LogisticRegression
 
 from glasshouse.attacks.stacking.learners import Learner, Predictor
 from glasshouse.compute import is_worth_spreading, spread
-from glasshouse.core.arrays import BoolArray, FloatArray
+from glasshouse.core.arrays import BoolArray, FloatArray, Positions
 from glasshouse.core.randomness import seed_for, some_of
 from glasshouse.core.threads import in_threads, thread_counts
 
-Rows = Callable[[int, NDArray[np.intp]], FloatArray]
+Rows = Callable[[int, Positions], FloatArray]
 
 _AND = " + "  # between the names of learners whose mean is meant
-_BLOCK = 1 << 13  # records that are judged at once
+_BLOCK = 1 << 13  # records that are handled at once
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class CrossFit:
-    """A learned posterior, and its log-odds of the simulated targets when they are held out.
+    """A learned posterior, and its log-odds of the simulated targets when they are held out."""
 
-    Args:
-        predictors: for each learner and each fold of records, one predictor per group of simulated targets, learned
-            without that group and without that fold (if there is only one fold, from its own records). A new target
-            is judged by their mean.
-        folds: [N] the fold of each record.
-        held_out: [T, N] log-odds of the simulated targets, learned without their group and without the record's fold.
-        learner: the learner in use, with the smallest log loss on held-out targets; it may be the mean of several
-            (`mean_of` their names).
-        log_loss: log loss of every learner, and of every mean of some of them.
-        jobs: number of predictors that judge a new target in parallel; -1 for one per core.
-    """
-
+    # for each learner and each fold of records, one predictor per group of simulated targets, learned without the group
+    # and without the fold (if there is only one fold, from its own records); a new target is judged by their mean
     predictors: Mapping[str, tuple[tuple[Predictor, ...], ...]]
-    folds: NDArray[np.intp]
-    held_out: FloatArray
-    learner: str
-    log_loss: Mapping[str, float]
-    jobs: int = 1
+    folds: Positions  # [N] the fold of each record
+    held_out: FloatArray  # [T, N] log-odds of the simulated targets, learned without their group and the record's fold
+    learner: str  # in use, with the smallest log loss on held-out targets; or "first + second", their mean
+    log_loss: Mapping[str, float]  # of every learner, and of every mean of some of them
+    jobs: int = 1  # number of predictors that judge a new target in parallel; -1 for one per core
 
     @property
     def steady(self) -> str:
@@ -59,17 +48,14 @@ class CrossFit:
         rows: FloatArray,
         *,
         learner: str | None = None,
-        records: NDArray[np.intp] | None = None,
+        records: Positions | None = None,
         group: int | None = None,
     ) -> FloatArray:
         """Log-odds [R] of a new target's records from their features [R, F], by the best learner or a named one.
 
-        Args:
-            rows: features.
-            learner: the name of a learner; the best by default.
-            records: [R] positions of these records; all records by default.
-            group: judge as the simulated targets of this group are judged, by the predictor that was learned without
-                them; by default by the mean of all predictors, which varies less.
+        Their positions ``records`` [R] are those of all records by default. With a ``group`` they are judged as its
+        simulated targets are, by the predictor that was learned without these; by default by the mean of all
+        predictors, which varies less.
         """
         name = learner or self.learner
         if _AND in name:
@@ -90,36 +76,18 @@ def cross_fit(
     rows: Rows,
     members: BoolArray,
     *,
-    groups: NDArray[np.intp],
-    folds: NDArray[np.intp],
-    learners: Mapping[str, Learner],
-    seed: int,
-    jobs: int = 1,
-    done: Callable[[int], None] | None = None,
+    groups: Positions,  # [T] simulated targets that are held out together; two groups or more
+    folds: Positions,  # [N] the fold of each record; a single fold (online) is both learned from and judged
+    learners: Mapping[str, Learner],  # candidates by name; the one that extrapolates least comes last
+    seed: int,  # of the learners
+    jobs: int = 1,  # number of fits that run in parallel; -1 for one per core. The result does not depend on it
+    done: Callable[[int], None] = lambda _: None,  # called with 1 after each of the `count_fits` fits
 ) -> CrossFit:
     """Fit every learner group by group and fold by fold; pick what is best on held-out targets.
 
-    That is one learner, or the mean of several.
-
-    Args:
-        rows: called with the number of a simulated target and positions [R] of records, gives their features [R, F].
-            It is asked only for the rows of one fit, or for a block of rows to judge, so that all need not be kept.
-        members: [T, N] members of each simulated target.
-        groups: [T] simulated targets that are held out together; two groups or more.
-        folds: [N] the fold of each record; a single fold (online) is both learned from and judged.
-        learners: candidates by name; the one that extrapolates least comes last.
-        seed: seed of the learners.
-        jobs: number of fits that run in parallel; -1 for one per core. The result does not depend on it.
-        done: called with 1 after each of the `count_fits` fits, to show progress.
-
-    Example:
-        >>> from glasshouse.attacks.stacking.learners import Linear
-        >>> known = np.random.default_rng(0).normal(size=(4, 50, 1))
-        >>> fit = cross_fit(lambda target, records: known[target, records], known[:, :, 0] > 0,
-        ...                 groups=np.array([0, 0, 1, 1]), folds=np.zeros(50, dtype=int),
-        ...                 learners={"linear": Linear()}, seed=0)
-        >>> fit.learner, bool(fit.log_odds(np.full((50, 1), 2.0)).min() > 1)
-        ('linear', True)
+    That is one learner, or the mean of several. Members are [T, N], of each simulated target. ``rows``, called with the
+    number of a simulated target and positions [R] of records, gives their features [R, F]. It is asked only for the
+    rows of one fit, or for a block of rows to judge, so that all need not be kept.
     """
     each = np.unique(groups).tolist()
     count = int(folds.max()) + 1
@@ -128,13 +96,12 @@ def cross_fit(
 
     def fit(part: _Part) -> Predictor:
         learned = _fitted(work, part)
-        if done is not None:
-            done(1)
+        done(1)
         return learned
 
     def judge(target: int, held_out: Mapping[str, FloatArray]) -> None:
         for fold in range(count):
-            for records in _in_blocks(np.flatnonzero(folds == fold)):
+            for records in in_blocks(np.flatnonzero(folds == fold)):
                 asked = rows(target, records)
                 for name in learners:
                     predictor = found[_Part(fold, int(groups[target]), name)]
@@ -152,8 +119,7 @@ def cross_fit(
                 part = longest[at]
                 found[part] = predictor
                 held_out[part.name][np.ix_(groups == part.group, folds == part.fold)] = judged
-                if done is not None:
-                    done(1)
+                done(1)
         else:
             found = dict(zip(parts, in_threads(fit, parts, jobs=jobs), strict=True))
             # large: not before the rows of fits are gone
@@ -163,7 +129,7 @@ def cross_fit(
     for size in range(1, len(learners) + 1):
         for some in itertools.combinations(learners, size):
             odds = (np.mean(rows_of, axis=0) for rows_of in zip(*(held_out[name] for name in some), strict=True))
-            loss[mean_of(some)] = float(log_losses(odds, members).mean())
+            loss[_AND.join(some)] = float(log_losses(odds, members).mean())
     best = min(loss, key=loss.__getitem__)
     kept, *others = (held_out[name] for name in best.split(_AND))
     if others:
@@ -196,12 +162,12 @@ class _Fits:
 
     rows: Rows
     members: BoolArray
-    groups: NDArray[np.intp]
-    folds: NDArray[np.intp]
+    groups: Positions
+    folds: Positions
     learners: Mapping[str, Learner]
     seed: int
 
-    def records(self, part: _Part) -> NDArray[np.intp]:
+    def records(self, part: _Part) -> Positions:
         """[R] positions of the records to learn from."""
         return np.flatnonzero(self.folds != part.fold if self.folds.max() > 0 else self.folds == part.fold)
 
@@ -234,23 +200,18 @@ def _fitted_and_judged(work: _Fits, part: _Part) -> tuple[Predictor, FloatArray]
     predictor, records = _fitted(work, part), np.flatnonzero(work.folds == part.fold)
     with thread_counts().limit(limits=1, user_api="blas"):
         odds = [
-            np.concatenate([predictor.log_odds(work.rows(target, some)) for some in _in_blocks(records)])
+            np.concatenate([predictor.log_odds(work.rows(target, some)) for some in in_blocks(records)])
             for target in np.flatnonzero(work.groups == part.group).tolist()
         ]
     return predictor, np.stack(odds)
 
 
-def _in_blocks(records: NDArray[np.intp]) -> list[NDArray[np.intp]]:
-    """Positions of records that are judged at once."""
+def in_blocks(records: Positions) -> list[Positions]:
+    """Positions of records that are handled at once: features and references of all take much memory."""
     return np.split(records, range(_BLOCK, len(records), _BLOCK))
 
 
-def mean_of(learners: Iterable[str]) -> str:
-    """The name of the mean of several learners."""
-    return _AND.join(learners)
-
-
-def count_fits(groups: NDArray[np.intp], folds: NDArray[np.intp], learners: Sequence[str]) -> int:
+def count_fits(groups: Positions, folds: Positions, learners: Sequence[str]) -> int:
     """How many fits a `cross_fit` does."""
     return len(np.unique(groups)) * (int(folds.max()) + 1) * len(learners)
 
@@ -264,22 +225,10 @@ _SUREST = 700.0  # scores of log-odds beyond this mean the same, and a loss of 1
 
 @dataclass(frozen=True, kw_only=True)
 class Calibrated:
-    """A straight line from scores to log-odds of membership (Platt scaling): the order of scores does not change.
+    """A straight line from scores to log-odds of membership (Platt scaling): the order of scores does not change."""
 
-    Args:
-        slope: at least 0.
-        offset: the log-odds of a score of 0.
-
-    Example:
-        >>> scores = np.random.default_rng(0).normal(size=(1, 10_000))
-        >>> members = np.random.default_rng(1).random((1, 10_000)) < 1 / (1 + np.exp(-2 * scores - 1))
-        >>> line = Calibrated.to(scores, members)
-        >>> round(line.slope, 1), round(line.offset, 1)
-        (2.0, 1.0)
-    """
-
-    slope: float
-    offset: float
+    slope: float  # at least 0
+    offset: float  # the log-odds of a score of 0
 
     @classmethod
     def to(cls, scores: FloatArray, members: BoolArray) -> Self:
@@ -305,14 +254,7 @@ def log_losses(odds: Iterable[FloatArray], members: BoolArray) -> FloatArray:
 
 
 def clearly_finds(odds: FloatArray, members: BoolArray) -> bool:
-    """Whether log-odds [T, N] of simulated targets with members [T, N] are far better than the share of members alone.
-
-    Example:
-        >>> members = np.array([[True, False], [False, True], [True, False]])
-        >>> odds = np.where(members, [2.0, 2.1], [-2.0, -2.2])
-        >>> clearly_finds(odds, members), clearly_finds(0 * odds, members)
-        (True, False)
-    """
+    """Whether log-odds [T, N] of simulated targets with members [T, N] are far better than their share alone."""
     share = members.mean(axis=1, keepdims=True)
     blind = log_losses(np.broadcast_to(logit(np.clip(share, 1e-9, 1 - 1e-9)), members.shape), members)
     return bool(_gain(blind, log_losses(odds, members)) > _CLEARLY)
@@ -328,15 +270,6 @@ def part_of_simple(learned: FloatArray, simple: FloatArray, members: BoolArray) 
 
     A simple attack that is not far better than a coin has no part: its scores are not to be trusted either. Log-odds
     and members are those of held-out simulated targets, [T, N] each.
-
-    Example:
-        >>> random = np.random.default_rng(0)
-        >>> margins = random.normal(size=(4, 500))
-        >>> members = random.random((4, 500)) < 1 / (1 + np.exp(-2 * margins))
-        >>> part_of_simple(margins * 0, 2 * margins, members)
-        1.0
-        >>> part_of_simple(2 * margins, margins + random.normal(size=(4, 500)), members)
-        0.0
     """
     plain = log_losses(simple, members)
     if _gain(np.full(len(plain), np.log(2)), plain) <= _CLEARLY:
@@ -358,16 +291,14 @@ def _mixed(learned: FloatArray, simple: FloatArray, part: float) -> Iterator[Flo
 
 def power_at_low_rates(odds: Iterable[FloatArray], members: BoolArray) -> FloatArray:
     """Mean share of members that are found at false-positive rates of 0.1, 0.3, 1 and 3 %, [T], by log-odds [T, N]."""
-    return np.array([_power(one, who) for one, who in zip(odds, members, strict=True)])
-
-
-def _power(odds: FloatArray, members: BoolArray) -> float:
-    others, own = np.sort(odds[~members]), np.sort(odds[members])
-    if not len(others) or not len(own):
-        return 0.0
-    allowed = (len(others) * _RATES).astype(np.intp)  # how many others may lie above the threshold
-    above = len(own) - np.searchsorted(own, others[len(others) - 1 - allowed], side="right")
-    return float(np.mean(above / len(own)))
+    found = np.zeros(len(members))
+    for target, (one, who) in enumerate(zip(odds, members, strict=True)):
+        others, own = np.sort(one[~who]), np.sort(one[who])
+        if len(others) and len(own):
+            allowed = (len(others) * _RATES).astype(np.intp)  # how many others may lie above the threshold
+            above = len(own) - np.searchsorted(own, others[len(others) - 1 - allowed], side="right")
+            found[target] = np.mean(above / len(own))
+    return found
 
 
 def _gain(before: FloatArray, after: FloatArray) -> float:

@@ -24,13 +24,6 @@ class Scale:
     """Clip features [R, F] at quantiles of the rows that were learned from, then make their mean 0 and their width 1.
 
     So nothing is extrapolated: a value beyond these quantiles counts as the quantile.
-
-    Example:
-        >>> scale = Scale.of(np.array([[0.0], [1.0], [2.0], [99.0]]), tail=0.34)
-        >>> scale.apply(np.array([[1.5], [99.0], [1e9]])).round(2)
-        array([[0.],
-               [1.],
-               [1.]])
     """
 
     low: FloatArray
@@ -96,40 +89,22 @@ class Learner(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class Boosted:
-    """Histogram gradient boosting: mean log-odds of several fits, with a random share of the features for each split.
-
-    Args:
-        rounds: number of trees in a fit.
-        rate: learning rate.
-        leaves: leaves of a tree, at most.
-        smallest_leaf: rows of a leaf, at least.
-        penalty: L2 penalty on the leaves' values.
-        share: share of the features that is tried for each split.
-        bins: how many values of a feature are told apart, at most 255.
-        fits: how many fits are averaged.
-        guide: a regression that is fitted first; its log-odds are one more feature. Trees split along single features,
-            so that they need many of them for a weighted sum. None for no guide.
-        examples: how many rows it learns from, at most; drawn at random.
-
-    Example:
-        >>> rows = np.repeat([[0.0], [1.0]], 100, axis=0)
-        >>> found = Boosted().fit(rows, rows[:, 0] > 0, seed=0).log_odds(np.array([[0.0], [1.0]]))
-        >>> bool(found[0] < -2), bool(found[1] > 2)
-        (True, True)
-    """
+    """Histogram gradient boosting: mean log-odds of several fits, a random share of the features for each split."""
 
     dtype: ClassVar[type | None] = np.float64
 
-    rounds: int = 75
-    rate: float = 0.1
-    leaves: int = 31
-    smallest_leaf: int = 40
-    penalty: float = 1.0
-    share: float = 0.5
-    bins: int = 63
-    fits: int = 1
+    rounds: int = 75  # number of trees in a fit
+    rate: float = 0.1  # learning rate
+    leaves: int = 31  # of a tree, at most
+    smallest_leaf: int = 40  # rows of a leaf, at least
+    penalty: float = 1.0  # L2 penalty on the leaves' values
+    share: float = 0.5  # of the features that is tried for each split
+    bins: int = 63  # how many values of a feature are told apart, at most 255
+    fits: int = 1  # how many fits are averaged
+    # a regression that is fitted first; its log-odds are one more feature. Trees split along single features, so that
+    # they need many of them for a weighted sum
     guide: Linear | None = None
-    examples: int = 200_000
+    examples: int = 200_000  # how many rows it learns from, at most; drawn at random
 
     def fit(self, rows: FloatArray, members: BoolArray, *, seed: int) -> Predictor:
         """Learn from rows [R, F] and members [R]."""
@@ -184,24 +159,13 @@ class _Trees:
 
 @dataclass(frozen=True, kw_only=True)
 class Linear:
-    """Logistic regression on features and their squares, without outliers and on one scale.
-
-    Args:
-        strength: inverse of the penalty.
-        tail: share of rows at each end whose values are clipped.
-        examples: how many rows it learns from, at most; drawn at random.
-
-    Example:
-        >>> rows = np.linspace(-3, 3, 200)[:, None]
-        >>> bool(Linear().fit(rows, rows[:, 0] > 0, seed=0).log_odds(np.array([[2.0]]))[0] > 2)
-        True
-    """
+    """Logistic regression on features and their squares, without outliers and on one scale."""
 
     dtype: ClassVar[type | None] = None
 
-    strength: float = 0.1
-    tail: float = 0.0002
-    examples: int = 50_000
+    strength: float = 0.1  # inverse of the penalty
+    tail: float = 0.0002  # share of rows at each end whose values are clipped
+    examples: int = 50_000  # how many rows it learns from, at most; drawn at random
 
     def fit(self, rows: FloatArray, members: BoolArray, *, seed: int) -> Predictor:
         """Learn from rows [R, F] and members [R]; nothing here is random."""
@@ -274,34 +238,18 @@ class Network:
 
     They take a limited number of steps: if there are many rows, they see each of them a few times only. That is enough,
     and with more steps they would learn rows by heart where members can hardly be told.
-
-    Args:
-        hidden: widths of the hidden layers.
-        nets: how many networks are averaged; they differ in their first weights.
-        epochs: passes over the rows, at most.
-        steps: steps, at most.
-        batch: rows of a step.
-        rate: the highest learning rate.
-        tail: share of rows at each end whose values are clipped.
-        examples: how many rows it learns from, at most; drawn at random.
-
-    Example:
-        >>> rows = np.linspace(-3, 3, 2_000)[:, None]
-        >>> odds = Network(epochs=100).fit(rows, np.abs(rows[:, 0]) > 1, seed=0).log_odds(np.array([[0.0], [2.0]]))
-        >>> bool(odds[0] < -2), bool(odds[1] > 2)
-        (True, True)
     """
 
     dtype: ClassVar[type | None] = None
 
-    hidden: tuple[int, ...] = (96, 48)
-    nets: int = 2
-    epochs: int = 10
-    steps: int = 400
-    batch: int = 512
-    rate: float = 0.008
-    tail: float = 0.005
-    examples: int = 200_000
+    hidden: tuple[int, ...] = (96, 48)  # widths of the hidden layers
+    nets: int = 2  # how many networks are averaged; they differ in their first weights
+    epochs: int = 10  # passes over the rows, at most
+    steps: int = 400  # at most
+    batch: int = 512  # rows of a step
+    rate: float = 0.008  # the highest learning rate
+    tail: float = 0.005  # share of rows at each end whose values are clipped
+    examples: int = 200_000  # how many rows it learns from, at most; drawn at random
 
     def fit(self, rows: FloatArray, members: BoolArray, *, seed: int) -> Predictor:
         """Learn from rows [R, F] and members [R]."""

@@ -13,7 +13,7 @@ from scipy.stats import rankdata
 from sklearn.feature_extraction import FeatureHasher
 from sklearn.utils.extmath import randomized_svd
 
-from glasshouse.core.arrays import FloatArray, IntArray
+from glasshouse.core.arrays import FloatArray, IntArray, as_array
 from glasshouse.core.numerics import loss_to_margin
 from glasshouse.data import count_records, select
 from glasshouse.evidence import Evidence
@@ -28,24 +28,19 @@ _BLOCK = 4096  # columns at a time: images are wide, and a second copy of them i
 
 
 def few_columns(x: Any, random: np.random.Generator) -> FloatArray:
-    """[N, F] numbers from features of any kind: at most 128 columns of them, at most 64 of text.
+    """[N, F] numbers from features of any kind [N, ...]: at most 128 columns of them, at most 64 of text.
 
-    Args:
-        x: [N, ...] a numpy array, a torch tensor, a scipy sparse matrix, a data frame or a dict of arrays; text and
-            other objects are hashed, with their words, and token numbers of a dict are counted.
-        random: for the projections of wide features.
+    They are a numpy array, a torch tensor, a scipy sparse matrix, a data frame or a dict of arrays. Text and other
+    objects are hashed, with their words, and token numbers of a dict are counted.
     """
     if hasattr(x, "tocsr"):
         return _reduced(x, random)
     if isinstance(x, Mapping) and (tokens := [values for values in x.values() if _tokens_of(values)]):
         rest = {name: values for name, values in x.items() if not _tokens_of(values)}
-        words = _reduced(sparse_columns([_bag(_as_array(values)) for values in tokens], format="csr"), random)
+        words = _reduced(sparse_columns([_bag(as_array(values)) for values in tokens], format="csr"), random)
         return np.hstack([words, few_columns(rest, random)]) if rest else words
-    if isinstance(x, Mapping):
-        given = list(x.values())
-    else:
-        given = [x[name].to_numpy() for name in x.columns] if hasattr(x, "columns") else [x]
-    parts = [_as_array(part) for part in given]
+    frame = [x[name].to_numpy() for name in x.columns] if hasattr(x, "columns") else [x]
+    parts = [as_array(part) for part in (x.values() if isinstance(x, Mapping) else frame)]
     numbers = [as_numbers(part) for part in parts if part.dtype.kind in _NUMERIC]
     texts = [part.reshape(len(part), -1) for part in parts if part.dtype.kind not in _NUMERIC]
     found = [np.empty((count_records(x), 0))]
@@ -59,7 +54,7 @@ def few_columns(x: Any, random: np.random.Generator) -> FloatArray:
 
 def as_numbers(x: Any) -> np.ndarray:
     """[N, F] of a numeric array or tensor of any shape; dates and durations are counted."""
-    array = _as_array(x)
+    array = as_array(x)
     array = array.astype(np.int64) if array.dtype.kind in "mM" else array
     return array.reshape(len(array), -1)
 
@@ -76,7 +71,7 @@ def ranked(columns: FloatArray) -> FloatArray:
 
 def _tokens_of(values: Any) -> bool:
     """Whether an array of a dict holds sequences of whole numbers [N, L], as of a tokenizer: names, not amounts."""
-    return len(values.shape) == 2 and values.shape[1] > 1 and _as_array(values[:1]).dtype.kind in "iu"
+    return len(values.shape) == 2 and values.shape[1] > 1 and as_array(values[:1]).dtype.kind in "iu"
 
 
 def _bag(tokens: np.ndarray) -> csr_array:
@@ -84,13 +79,6 @@ def _bag(tokens: np.ndarray) -> csr_array:
     places = tokens.ravel().astype(np.int64) % _BUCKETS_OF_WORDS
     starts = np.arange(len(tokens) + 1) * tokens.shape[1]
     return csr_array((np.ones(len(places)), places, starts), shape=(len(tokens), _BUCKETS_OF_WORDS))
-
-
-def _as_array(x: Any) -> np.ndarray:
-    if hasattr(x, "detach"):
-        x = x.detach().cpu()
-        x = x.float() if x.is_floating_point() else x  # numpy has no bfloat16
-    return np.asarray(x)
 
 
 def _tokens(row: Any) -> Iterator[str]:
@@ -159,23 +147,12 @@ _VALUES = 20_000_000  # of features that are read at most; fewer records of wide
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Known:
-    """What is known about records without the target; whatever is None is not known.
+    """What is known about records without the target; whatever is None is not known."""
 
-    Args:
-        x: [n, ...] features of all records, as a `Population` holds them.
-        labels: [n] their labels; real numbers are the targets of a regression.
-        pairs: [2, E] which of them are joined by an edge, if they are nodes of a graph.
-        audited: [N] positions of the audited ones among all; all by default.
-    """
-
-    x: Any = None
-    labels: np.ndarray | None = None
-    pairs: IntArray | None = None
-    audited: IntArray | None = None
-
-    def positions(self, rows: IntArray) -> IntArray:
-        """Positions of audited records among all."""
-        return rows if self.audited is None else self.audited[rows]
+    x: Any = None  # [n, ...] features of all records, as a `Population` holds them
+    labels: np.ndarray | None = None  # [n] their labels; real numbers are the targets of a regression
+    pairs: IntArray | None = None  # [2, E] which of them are joined by an edge, if they are nodes of a graph
+    audited: IntArray | None = None  # [N] positions of the audited ones among all; all by default
 
     def readable(self, most: int) -> int:
         """How many records can be read at a limited cost: ``most``, or fewer of wide features."""
@@ -206,7 +183,7 @@ def columns_of(
     ``rows`` [R] are the audited records that are used. Shadow models are trained on random halves that do not depend on
     the target's members, so their answers are known without the target.
     """
-    at = known.positions(rows)
+    at = rows if known.audited is None else known.audited[rows]
     features, answers = [np.empty((len(rows), 0))], [np.empty((len(rows), 0))]
     if evidence.models:
         margins = loss_to_margin(evidence.shadow_loss[:, rows])
@@ -230,11 +207,8 @@ def columns_of(
 
 
 def _one_hot(labels: np.ndarray) -> FloatArray:
-    """[n, C] of the most frequent labels; the last of few classes follows from the others, and is kept anyway.
-
-    Real numbers, the targets of a regression, are one column as they are.
-    """
-    if labels.dtype.kind == "f":
+    """[n, C] of the most frequent labels; the last of few classes follows from the others, and is kept anyway."""
+    if labels.dtype.kind == "f":  # the targets of a regression
         return np.asarray(labels[:, None])
     values, codes, counts = np.unique(labels, return_inverse=True, return_counts=True)
     common = np.argsort(-counts, kind="stable")[:_LABELS]

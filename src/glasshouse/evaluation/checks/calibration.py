@@ -45,11 +45,6 @@ def binned(posteriors: FloatArray, members: BoolArray, weights: FloatArray | Non
     return Bins(said[filled] / total[filled], found[filled] / total[filled], total[filled] / total.sum())
 
 
-def calibration_error(posteriors: FloatArray, members: BoolArray, weights: FloatArray | None = None) -> float:
-    """Expected calibration error of posteriors [N], with weights [N]."""
-    return binned(posteriors, members, weights).error
-
-
 def calibration_floor(posteriors: FloatArray, *, prior: float | ArrayLike = 0.5, share: float | None = None) -> float:
     r"""The calibration error that posteriors [N] have by chance, even if all of them are exactly right.
 
@@ -87,7 +82,7 @@ def posterior_doubt(scores: FloatArray, scored: Scored | None, *, prior: float |
 
     def excess_of(pair: tuple[FloatArray, BoolArray]) -> float:
         one, members = pair
-        error = calibration_error(one, members, prior_weights(members, prior))
+        error = binned(one, members, prior_weights(members, prior)).error
         return error - calibration_floor(one, prior=prior, share=float(members.mean()))
 
     excess = side_by_side(excess_of, scored, records=len(scores))

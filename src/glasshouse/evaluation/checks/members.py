@@ -30,19 +30,7 @@ class Finding(NamedTuple):
 def swapped_members(
     target_loss: FloatArray, members: BoolArray, train_accuracy: float | None, test_accuracy: float | None
 ) -> tuple[str, ...]:
-    """A warning if the target fits the non-members clearly better than its members.
-
-    Args:
-        target_loss: [N] losses of the target.
-        members: [N] its members, as they were given.
-        train_accuracy: accuracy of the target on these members; None if not known.
-        test_accuracy: the same on the non-members.
-
-    Example:
-        >>> loss = np.linspace(0, 1, 100)
-        >>> swapped_members(loss, loss > 0.5, 0.8, 1.0)[0].split(":")[0]
-        'Members and non-members look swapped'
-    """
+    """A warning if the target fits the non-members clearly better than its members, [N] as they were given."""
     area = auc(-target_loss, members)
     if area > _CLEARLY_BELOW or delong(-target_loss, members, confidence=_SURE).high >= 0.5:
         return ()

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import math
-from functools import partial
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.stats import t as student
 
 from glasshouse.attacks.shared.prior import prior_weights
-from glasshouse.attacks.stacking.likeness import Likeness
-from glasshouse.attacks.stacking.parameters import plan_targets
-from glasshouse.core.arrays import FloatArray
+from glasshouse.attacks.stacking.targets import Likeness, plan_targets
 from glasshouse.core.numerics import loss_to_margin
 from glasshouse.core.threads import side_by_side
 from glasshouse.evidence import Evidence
+from glasshouse.evidence.simulation import at_rows
 
 _MOST = 100_000  # records; more give no better estimate of how sure a model is, and take seconds
 _TARGETS = 32  # more tell no more about how much models of one kind differ
@@ -73,15 +71,9 @@ def _unlikeness(evidence: Evidence, prior: float | ArrayLike) -> float:
     some = slice(None, None, -(-evidence.records // _MOST))
     inside, margins = evidence.shadow_members[:, some], loss_to_margin(evidence.shadow_loss[:, some])
     plan = plan_targets(inside, targets=_TARGETS, seed=0)
-    usual = side_by_side(partial(_mean_margins, margins), plan.references, records=margins.shape[1])
+    records = margins.shape[1]
+    usual = side_by_side(lambda rows: margins[at_rows(rows, records)].mean(axis=0), plan.references, records=records)
     weights = prior_weights(evidence.shadow_members[plan.targets], prior, some=some)
     theirs, its = margins[plan.targets], loss_to_margin(evidence.target_loss[some])
     away = np.stack([one - mean for one, mean in zip(theirs, usual, strict=True)])
     return max(Likeness.of(theirs, weights).unlikeness(its), Likeness.of(away, weights).unlikeness(its - usual[0]))
-
-
-def _mean_margins(margins: FloatArray, rows: NDArray[np.intp]) -> FloatArray:
-    """[N] means of margins [K, N] over rows of the pool, [R, 1] or [R, N]."""
-    if rows.shape[1] == 1:  # copied row by row, which is much faster than entry by entry
-        return np.asarray(margins[rows[:, 0]].mean(axis=0))
-    return np.asarray(margins[rows, np.arange(margins.shape[1])].mean(axis=0))

@@ -7,7 +7,6 @@ matrix times the labels of the other folds, so that a permutation test refits hu
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -21,8 +20,6 @@ from glasshouse.core.threads import thread_counts
 from glasshouse.evaluation.checks.auxiliary import Known, columns_of
 from glasshouse.evaluation.intervals import Interval, delong
 from glasshouse.evidence import Evidence
-
-Smoother = Callable[[FloatArray, FloatArray, IntArray, np.random.Generator], FloatArray]
 
 _WAVES = 256  # or a quarter of the records
 _FERNS = 64
@@ -265,16 +262,12 @@ class RandomMembers:
     @property
     def withheld(self) -> str:
         """Why no ε can be given; empty if nothing was found."""
-        if not self.found:
-            return ""
         if self._told:
             return "members differ from non-members in kind"
-        return "members were not drawn at random from the graph"
+        return "members were not drawn at random from the graph" if self._clustered else ""
 
     def warning(self) -> str:
         """What comes first in a report; empty if nothing was found."""
-        if not self.found:
-            return ""
         found = []
         if self._told:
             found.append(
@@ -283,11 +276,11 @@ class RandomMembers:
             )
         if self._clustered and self.joined is not None:
             found.append(f"Members were not drawn at random from the graph: {self.joined.sentence()}.")
-        found.append(
+        advice = (
             "So the figures below say little about the model, and ε is withheld. Draw the members at random, or audit "
             "records of the same kind."
         )
-        return " ".join(found)
+        return " ".join([*found, advice]) if found else ""
 
     def sentence(self) -> str:
         """What was measured, in one line; shown whether or not something was found."""
@@ -297,16 +290,12 @@ class RandomMembers:
         return line
 
     @property
-    def _level(self) -> float:
-        return _LEVEL if self.joined is None else _LEVEL / 2
-
-    @property
     def _told(self) -> bool:
-        return self.blind.p_value <= self._level + 1e-9
+        return self.blind.p_value <= (_LEVEL if self.joined is None else _LEVEL / 2) + 1e-9
 
     @property
     def _clustered(self) -> bool:
-        return self.joined is not None and self.joined.p_value <= self._level + 1e-9
+        return self.joined is not None and self.joined.p_value <= _LEVEL / 2 + 1e-9
 
 
 def check_random_members(known: Known, evidence: Evidence, members: BoolArray, *, seed: int) -> RandomMembers | None:

@@ -43,8 +43,9 @@ impossible and contradicts μ (the recursion of Mahloujifar, Melis and Chaudhuri
 
 from __future__ import annotations
 
+import functools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -53,7 +54,7 @@ from scipy.optimize import brentq
 from scipy.special import betainc, expit, gammaln, log_expit, log_ndtr, logit, ndtr, ndtri
 from scipy.stats import beta
 
-from glasshouse.core.arrays import BoolArray, FloatArray
+from glasshouse.core.arrays import BoolArray, FloatArray, Positions
 from glasshouse.core.errors import InputError
 from glasshouse.core.randomness import generator
 from glasshouse.evaluation.roc import SortedScores
@@ -83,20 +84,14 @@ EVERY_RECORD = Design(0.5, 0.5)
 
 @dataclass(frozen=True)
 class Guesses:
-    """How many guesses were made, and how many of them were right.
+    """How many guesses were made, and how many of them were right."""
 
-    Args:
-        correct: right guesses.
-        made: all guesses; the other records were left open.
-        possible: of how many records a guess of this kind could be right: all of them for guesses on both sides, the
-            members for guesses "member" alone, the non-members for guesses "not a member" alone.
-        prior: the chance of being right without a look at the model.
-    """
-
-    correct: int
-    made: int
+    correct: int  # right guesses
+    made: int  # all guesses; the other records were left open
+    # of how many records a guess of this kind could be right: all of them for guesses on both sides, the members for
+    # guesses "member" alone, the non-members for guesses "not a member" alone
     possible: int
-    prior: float = 0.5
+    prior: float = 0.5  # the chance of being right without a look at the model
 
     def __post_init__(self) -> None:
         if not 0 <= self.correct <= self.made or self.correct > self.possible:
@@ -113,7 +108,7 @@ def count_right(scores: FloatArray, members: BoolArray, design: Design) -> Guess
     records of the larger group are first left out at random. For who is left, membership is a fair coin again: those
     who were left out belong to the data set that is known anyway.
     """
-    return _counted(_ranked(scores, members, [design]), [design])[design]
+    return _guesses(scores, members, [design])[design]
 
 
 def shares_right(scores: FloatArray, members: BoolArray, *, ordered: SortedScores | None = None) -> tuple[float, ...]:
@@ -122,8 +117,7 @@ def shares_right(scores: FloatArray, members: BoolArray, *, ordered: SortedScore
     At even odds means: as if half of the records were members, so that they can be used where another share is.
     ``ordered`` are the same scores sorted, if they are known already.
     """
-    designs = [*DESIGNS, EVERY_RECORD]
-    counted = _counted(_ranked(scores, members, designs, ordered=ordered), designs).values()
+    counted = _guesses(scores, members, [*DESIGNS, EVERY_RECORD], ordered=ordered).values()
     shares = np.array([guesses.correct / guesses.made if guesses.made else 0.5 for guesses in counted])
     with np.errstate(divide="ignore"):  # all right, or none: the odds are infinite, and the share stays what it is
         return tuple(expit(logit(shares) - logit([guesses.prior for guesses in counted])).tolist())
@@ -131,79 +125,55 @@ def shares_right(scores: FloatArray, members: BoolArray, *, ordered: SortedScore
 
 def sized(members: BoolArray) -> Mapping[Design, Guesses]:
     """The guesses of each of `DESIGNS` before any score is looked at: how many are made, and with which prior."""
-    designs = list(DESIGNS)
-    return _counted(_ranked(np.zeros(len(members)), members, designs), designs)
+    return _guesses(np.zeros(len(members)), members, DESIGNS)
 
 
-class _Ranked(NamedTuple):
-    """Members among the first so many records, the highest score first: of all records, and of those after balancing.
+@dataclass(frozen=True, eq=False)
+class _Ranking:
+    """Records by their scores, the highest first; tied ones are shuffled, which is drawn only where it matters."""
 
-    The numbers of records are those that some designs ask for; the largest of them is that of all records.
-    """
+    scores: FloatArray
+    members: BoolArray
+    ordered: SortedScores
+    shuffled: Callable[[], Positions]
 
-    everyone: Mapping[int, int]
-    balanced: Mapping[int, int]
+    @functools.cached_property
+    def _ranked(self) -> BoolArray:
+        order = self.shuffled()
+        return self.members[order[np.argsort(-self.scores[order], kind="stable")]]
+
+    def members_in_top(self, count: int) -> int:
+        found = self.ordered.members_in_top(count)
+        return int(np.count_nonzero(self._ranked[:count])) if found is None else found
 
 
-def _ranked(
-    scores: FloatArray, members: BoolArray, designs: list[Design], *, ordered: SortedScores | None = None
-) -> _Ranked:
+def _guesses(
+    scores: FloatArray, members: BoolArray, designs: Sequence[Design], *, ordered: SortedScores | None = None
+) -> dict[Design, Guesses]:
     random = generator(len(scores), "order of tied scores")
+    shuffled = functools.cache(lambda: random.permutation(len(scores)))  # drawing takes as long as sorting
+    everyone = balanced = _Ranking(scores, members, ordered or SortedScores.of(scores, members), shuffled)
     surplus = 2 * int(members.sum()) - len(members)
-    surplus = surplus if abs(surplus) > 3 * math.sqrt(len(members)) else 0  # fair coins may well differ by less
-    places = _places(designs, len(members))
-    everyone = _searched(ordered or SortedScores.of(scores, members), places)
-    if surplus == 0 and everyone is not None:  # drawing takes as long as sorting, and is rarely needed
-        return _Ranked(everyone, everyone)
-    shuffled = random.permutation(len(scores))
-    kept = np.ones(len(members), dtype=np.bool_)  # who stays so that membership is a fair coin
-    if surplus:
+    if abs(surplus) > 3 * math.sqrt(len(members)):  # fair coins may well differ by less
+        order, kept = shuffled(), np.ones(len(members), dtype=np.bool_)  # who stays so that membership is a fair coin
         larger = np.flatnonzero(members if surplus > 0 else ~members)
         kept[random.permutation(larger)[: abs(surplus)]] = False
-    fewer = _places(designs, int(kept.sum()))
-    balanced = _searched(SortedScores.of(scores[kept], members[kept]), fewer) if everyone is not None else None
-    if everyone is not None and balanced is not None:
-        return _Ranked(everyone, balanced)
-    order = shuffled[np.argsort(-scores[shuffled], kind="stable")]
-    return _Ranked(_among_first(members[order], places), _among_first(members[order[kept[order]]], fewer))
+        some, place = (scores[kept], members[kept]), np.cumsum(kept) - 1
+        balanced = _Ranking(*some, SortedScores.of(*some), lambda: place[order[kept[order]]])
+    return {design: _counted(design, balanced if design.both else everyone) for design in designs}
 
 
-def _among_first(ranked: BoolArray, places: list[int]) -> dict[int, int]:
-    return {place: int(np.count_nonzero(ranked[:place])) for place in places}
-
-
-def _places(designs: list[Design], count: int) -> list[int]:
-    """How many records from the top designs look at."""
-    tops = {_size(design.members, count) for design in designs}
-    bottoms = {_size(design.others, count) for design in designs}
-    return sorted({count, *tops, *(count - size for size in bottoms)})
-
-
-def _searched(ordered: SortedScores, places: list[int]) -> dict[int, int] | None:
-    """Members among the first records at each place; None if one of them depends on the order of tied scores."""
-    found: dict[int, int] = {}
-    for place in places:
-        if (inside := ordered.members_in_top(place)) is None:
-            return None
-        found[place] = inside
-    return found
-
-
-def _counted(ranked: _Ranked, designs: list[Design]) -> Mapping[Design, Guesses]:
-    found = {}
-    for design in designs:
-        running = ranked.balanced if design.both else ranked.everyone
-        count = max(running)
-        inside = running[count]
-        top, bottom = (_size(share, count) for share in design)
-        right_top, right_bottom = running[top], bottom - (inside - running[count - bottom])
-        if design.both:
-            found[design] = Guesses(right_top + right_bottom, top + bottom, count)
-        elif top:
-            found[design] = Guesses(right_top, top, inside, inside / count)
-        else:
-            found[design] = Guesses(right_bottom, bottom, count - inside, 1 - inside / count)
-    return found
+def _counted(design: Design, ranking: _Ranking) -> Guesses:
+    count = len(ranking.members)
+    inside = ranking.members_in_top(count)
+    top, bottom = (_size(share, count) for share in design)
+    right_top = ranking.members_in_top(top)
+    right_bottom = bottom - (inside - ranking.members_in_top(count - bottom))
+    if design.both:
+        return Guesses(right_top + right_bottom, top + bottom, count)
+    if top:
+        return Guesses(right_top, top, inside, inside / count)
+    return Guesses(right_bottom, bottom, count - inside, 1 - inside / count)
 
 
 def _size(share: float, count: int) -> int:

@@ -5,6 +5,7 @@ Which attack guesses, and about how many records, is chosen where the target's m
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -71,17 +72,18 @@ def chosen_guesses(
     [N] count right guesses and choose nothing.
     """
     known = [name for name in scores if name in practice]
-    if known:
-        bounds = _expected([practice[name] for name in known], members, delta=delta, confidence=confidence)
-        if bounds.max() <= 0:  # the target may leak though simulated targets do not, so it is guessed all the same
-            name = max(known, key=lambda one: practice[one][-1])
-            return [_made(name, scores[name], members, _NOTHING_EXPECTED)]
-        name, design = known[int(bounds.argmax()) // len(DESIGNS)], DESIGNS[int(bounds.argmax()) % len(DESIGNS)]
-        return [_made(name, scores[name], members, design)]
-    tried = len(scores) * len(_WITHOUT_PRACTICE)
-    return [
-        _made(name, some, members, design, tried=tried) for name, some in scores.items() for design in _WITHOUT_PRACTICE
-    ]
+    if not known:
+        looks = list(itertools.product(scores, _WITHOUT_PRACTICE))
+        return [_made(name, scores[name], members, design, tried=len(looks)) for name, design in looks]
+    planned = list(sized(members).values()) * len(known)  # how many guesses are made does not depend on who is a member
+    even = np.array([practice[name][: len(DESIGNS)] for name in known]).ravel()
+    with np.errstate(divide="ignore"):
+        here = expit(logit(even) + logit([one.prior for one in planned]))  # from even odds to this share of members
+    bounds = expected_bound(here, planned, delta=delta, confidence=confidence)  # of each attack and design
+    name, design = known[int(bounds.argmax()) // len(DESIGNS)], DESIGNS[int(bounds.argmax()) % len(DESIGNS)]
+    if bounds.max() <= 0:  # the target may leak though simulated targets do not, so it is guessed all the same
+        name, design = max(known, key=lambda one: practice[one][-1]), _NOTHING_EXPECTED
+    return [_made(name, scores[name], members, design)]
 
 
 def chosen_for_every_record(
@@ -92,15 +94,6 @@ def chosen_for_every_record(
         name = max(known, key=lambda one: practice[one][-1])
         return [_made(name, scores[name], members, EVERY_RECORD)]
     return [_made(name, some, members, EVERY_RECORD, tried=len(scores)) for name, some in scores.items()]
-
-
-def _expected(shares: list[tuple[float, ...]], members: BoolArray, *, delta: float, confidence: float) -> FloatArray:
-    """[A · D] bounds to expect from each attack and design. Numbers of guesses do not depend on who is a member."""
-    planned = list(sized(members).values()) * len(shares)
-    even = np.array([row[: len(DESIGNS)] for row in shares]).ravel()
-    with np.errstate(divide="ignore"):
-        here = expit(logit(even) + logit([one.prior for one in planned]))  # from even odds to this share of members
-    return expected_bound(here, planned, delta=delta, confidence=confidence)
 
 
 def _made(
@@ -285,16 +278,15 @@ def judge_claim(
     each = 1 - (1 - confidence) / every[0][0].tried
     values = [mu_if_independent(guesses, confidence=each) for _, guesses in every]
     mu, every_guessed = max(values), every[int(np.argmax(values))][0]
-    shown = pure if claim is not None and claim.delta == 0 else epsilon
-    return replace(
+    found = replace(
         about,
         pure=pure,
         epsilon=epsilon,
-        contradicted=claim is not None and shown > claim.epsilon,
         gaussian=GaussianBound(gaussian, gaussian_epsilon(gaussian, delta), looks[best][0]),
         independent=GaussianBound(mu, gaussian_epsilon(mu, delta), every_guessed),
         guessed=looks[best][0],
     )
+    return replace(found, contradicted=claim is not None and found.shown > claim.epsilon)
 
 
 def _bounds(guessed: Guessed, guesses: Guesses, *, delta: float, confidence: float) -> tuple[float, float, float]:

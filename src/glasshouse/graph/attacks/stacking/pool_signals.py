@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from torch_geometric.data import Data
 
 from glasshouse.attacks.stacking.features import Features
-from glasshouse.attacks.stacking.parameters import ENOUGH, TargetPlan, plan_targets
+from glasshouse.attacks.stacking.targets import ENOUGH, TargetPlan, plan_targets
 from glasshouse.core.arrays import BoolArray, FloatArray, IntArray
 from glasshouse.core.errors import InputError
 from glasshouse.core.randomness import generator, some_of

@@ -1,4 +1,4 @@
-"""Whether a target answers like the simulated targets that were learned from, and what to do if it does not.
+"""The simulated targets that a stacked attack learns from: which they are, and whether a target answers like them.
 
 A target that answers like none of them is called *unlike*. Its *unlikeness* is how far its answers are from theirs.
 """
@@ -13,8 +13,60 @@ import numpy as np
 from scipy.special import ndtri
 from scipy.stats import rankdata
 
-from glasshouse.core.arrays import FloatArray
-from glasshouse.core.randomness import some_of
+from glasshouse.core.arrays import BoolArray, FloatArray, Positions
+from glasshouse.core.randomness import generator, some_of
+from glasshouse.evidence.simulation import check_simulation, reference_rows
+
+_GROUPS = 4  # held out in turn; more groups need more fits and are hardly better
+ENOUGH = 100_000  # pairs of a simulated target and a record: more of them cost time and memory and teach little
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class TargetPlan:
+    """Simulated targets of a pool."""
+
+    targets: Positions  # [T] rows of the pool that play the target
+    # the rows that each may be compared with: [R, 1] for all records, or [R, N]
+    references: tuple[Positions, ...]
+    groups: Positions  # [T] a target and its complement share a group, which is held out as a whole
+    # sets of references for the true target, each as large as that of a simulated target; its scores are averaged over
+    # them, so that what was learned with few references is not used with more
+    panels: tuple[Positions, ...]
+
+
+def plan_targets(members: BoolArray, *, targets: int, seed: int, enough: int | None = None) -> TargetPlan:
+    """Choose simulated targets, in pairs where the pool has pairs: at most so many, and in small pools all models.
+
+    With more than ``enough`` pairs of a simulated target and a record, fewer models play the target: one of each pair,
+    then fewer pairs, but at least four.
+    """
+    count = len(members)
+    check_simulation(count)
+    order = np.arange(count) if count <= targets else generator(seed, "simulated").permutation(count)
+    sets: dict[bytes, list[int]] = {}  # targets by their references: a model and its complement have the same
+    rows = {}
+    for k in order.tolist():
+        if sum(map(len, sets.values())) >= targets:
+            break
+        for each in [k, *np.flatnonzero((members == ~members[k]).all(axis=1))[:1].tolist()]:  # and its complement
+            if each not in rows:
+                rows[each] = reference_rows(members, each)
+                key = rows[each].tobytes() if rows[each].shape[1] == 1 else bytes([each % 256, each // 256])
+                sets.setdefault(key, []).append(each)
+    if enough is not None and len(rows) * members.shape[1] > enough and len(sets) >= _GROUPS:
+        kept = list(sets)[: max(_GROUPS, enough // members.shape[1])]
+        sets = {key: sets[key][:1] for key in kept}
+        rows = {k: rows[k] for together in sets.values() for k in together}
+    group = {k: number % _GROUPS for number, together in enumerate(sets.values()) for k in together}
+    chosen = np.array(sorted(rows))
+    alike = [rows[together[0]] for together in sets.values() if rows[together[0]].shape[1] == 1]
+    return TargetPlan(
+        targets=chosen,
+        references=tuple(rows[k] for k in chosen.tolist()),
+        groups=np.array([group[k] for k in chosen.tolist()]),
+        panels=tuple(alike[:_GROUPS]) or (np.arange(count)[:, None],),
+    )
+
 
 LARGEST_UNLIKENESS = 5.0  # targets of the pool's own kind stay below 3, those of another architecture are above 6
 _WEIGHT = 0.75  # of simple attacks; values from 0.7 to 1 work equally well on targets of another architecture
@@ -36,26 +88,12 @@ class Likeness:
     (an answer at a point counts half). Such a share moves smoothly with the model whatever the answers are; a quantile
     of votes or labels does not: it is the same for many models and then one step away for the next, so that a target
     of the same kind seemed far from all others.
-
-    Args:
-        quantiles: [levels] quantiles of all their answers together.
-        points: [points] some of these quantiles, where shares are taken.
-        centre: [figures] mean over targets of the mean, the spread and the shares of a target's answers.
-        spread: [figures] standard deviation over targets.
-
-    Example:
-        >>> random = np.random.default_rng(0)
-        >>> like = Likeness.of(random.normal(size=(8, 1000)))
-        >>> bool(like.unlikeness(random.normal(size=1000)) < 5)
-        True
-        >>> bool(like.unlikeness(random.normal(3, 2, size=1000)) > 20)
-        True
     """
 
-    quantiles: FloatArray
-    points: FloatArray
-    centre: FloatArray
-    spread: FloatArray
+    quantiles: FloatArray  # [levels] of all their answers together
+    points: FloatArray  # [points] some of these quantiles, where shares are taken
+    centre: FloatArray  # [figures] mean over targets of the mean, the spread and the shares of a target's answers
+    spread: FloatArray  # [figures] standard deviation over targets
 
     @classmethod
     def of(cls, answers: Iterable[FloatArray], weights: Iterable[FloatArray] | None = None) -> Likeness:
@@ -95,10 +133,6 @@ class Likeness:
         """The same answers [N] in the same order, on the scale of the simulated targets.
 
         They are replaced quantile by quantile: the margins of a model that is surer than the pool become smaller.
-
-        Example:
-            >>> Likeness.of(np.array([[0.0, 1.0], [0.0, 1.0]])).matched(np.array([70.0, 50.0])).round(1)
-            array([1., 0.])
         """
         ordered = np.sort(answers)
         below, upto = (np.searchsorted(ordered, answers, side=side) for side in ("left", "right"))
@@ -122,10 +156,6 @@ def steadied(odds: FloatArray, *simple: FloatArray) -> FloatArray:
     What was learned from other targets may mislead; scores [N] of simple attacks, such as BASE, do not. The ranks of
     each are turned into normal quantiles. Their weighted sum (4 for what was learned, 3 for the mean of the others)
     gives the order in which the sorted log-odds are assigned.
-
-    Example:
-        >>> steadied(np.array([3.0, 2.0, -4.0, -5.0]), np.array([0.2, 0.9, 0.3, 0.1]))
-        array([ 2.,  3., -4., -5.])
     """
     both = _normal(odds) + _WEIGHT * np.mean([_normal(scores) for scores in simple], axis=0)
     return np.asarray(np.interp(rankdata(both), np.arange(1, len(odds) + 1), np.sort(odds)))
