@@ -1,6 +1,6 @@
 """Does the rating hold? It agrees with the gate, does not fall with more records, and keeps its error without a leak.
 
-Run: python benchmarks/statistics/rating.py [--runs 1000]. Writes rating.md beside itself (a quarter of an hour of one core).
+Run: python benchmarks/statistics/rating.py [--runs 1000]. Writes rating.md beside itself (15 minutes of one core).
 
 Scores are drawn here, from distributions whose ROC is known, and become losses that the attack ``loss`` gives back;
 nothing of the report is used to make them. A run is rated by its page, and judged by the gate from what it saves.
@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import itertools
 import json
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -21,6 +22,7 @@ import numpy as np
 from glasshouse import Evaluation, Evidence, PrivacyClaim, audit_evidence
 from glasshouse.core.arrays import BoolArray, FloatArray
 from glasshouse.data import complementary_halves
+from glasshouse.evaluation.groups import group_leaks, worst_cell
 from glasshouse.report import Summary
 from glasshouse.report.decision.rating import Rating, rating_of
 from glasshouse.report.json_io import metrics_json, run_json, summary_from
@@ -150,6 +152,33 @@ def levels(leak: Scores, records: int, *, runs: int, **options: Any) -> tuple[fl
     return float(np.mean([one >= 1 for one in found])), float(np.mean([one == 2 for one in found]))
 
 
+def group_alarms(records: int, tpr: float, fpr: float, *, runs: int, seed: int = 0) -> tuple[float, float, float]:
+    """The share of runs in which a group differs, and in which one is the most exposed, if all are flagged alike.
+
+    The third is how often the intervals of the shares of all groups hold. There are ten groups in one column, and three
+    in another.
+    """
+    random = np.random.default_rng([seed, records])
+    differ = worst = held = 0
+    for _ in range(runs):
+        members = random.random(records) < 0.5
+        called = random.random(records) < np.where(members, tpr, fpr)
+        columns = {name: random.integers(many, size=records).astype(np.str_) for name, many in (("a", 10), ("b", 3))}
+        found = group_leaks(called.astype(float), members, columns, called=called)
+        differ += any(one.singled_out for one in found)
+        worst += worst_cell(called, members, columns) is not None
+        held += all(one.tpr_interval.low <= tpr <= one.tpr_interval.high for one in found if one.tpr_interval)
+    return differ / runs, worst / runs, held / runs
+
+
+def _group_lines(runs: int) -> Iterator[str]:
+    yield "| records | TPR | FPR | a group differs | one is the most exposed | all intervals hold |"
+    yield "| --- | --- | --- | --- | --- | --- |"
+    for records, (tpr, fpr) in itertools.product((500, 2000), ((0.01, 0.01), (0.05, 0.01), (0.3, 0.01), (0.9, 0.1))):
+        shares = group_alarms(records, tpr, fpr, runs=runs)
+        yield f"| {records} | {tpr} | {fpr} | " + " | ".join(f"{100 * one:.1f}" for one in shares) + " |"
+
+
 def _agreement_lines(runs: int) -> Iterator[str]:
     found, wrong = agreement(runs)
     yield f"{runs} runs, each by the usual policy and by one of its own: {wrong} of {2 * runs} do not agree."
@@ -194,6 +223,12 @@ def main() -> None:
             "is five times the FPR, which does not exceed it, so that 5 or less may be “High”. The rare records leak "
             "perfectly, half of them are members, and with many others they are few.",
             _level_lines(runs // 25),
+        ),
+        (
+            "Groups that leak alike",
+            f"Runs in % in which any group is said to differ, and in which any group or combination of two is named as "
+            f"the most exposed (wanted: 5 or less each), and in which all intervals hold (wanted: 95); {runs} runs.",
+            _group_lines(runs),
         ),
     ):
         lines += ["", f"## {title}", "", about, "", *rows]

@@ -45,7 +45,7 @@ def print_summary(summary: Summary, console: Console, *, policy: Policy | None =
     console.print()
     rating = rating_of(summary, policy)
     console.print(f"[bold]{_safe(rating.word)}.[/bold] {_safe(' '.join(rating.sentences))}", highlight=False)
-    for finding in rating.findings if rating.own else ():
+    for finding in (one for one in rating.findings if rating.own or one.status == "failed"):
         console.print(f"  {_safe(finding.line)}", highlight=False)
     console.print(_safe(summary.verdict), highlight=False)
     privacy, best = summary.privacy, summary.attack(summary.strongest)
