@@ -56,7 +56,11 @@ FAULTS: dict[str, tuple[Callable[[Figures], None], str]] = {
     "an unknown strongest attack": (at("strongest", value="none"), "it does not name a strongest attack"),
     "an unknown headline": (at("headline", "attack", value="none"), "it has no attack 'none'"),
     "records that are not rows": (at("top_records", value=[1, 2]), "metrics.json: is damaged"),
-    "a list in a cell": (at("top_records", 0, "id", value=[1, [2]]), "metrics.json: is damaged"),
+    "a list in a cell": (at("top_records", value=[{"id": [1, [2]]}]), "metrics.json: is damaged"),
+    "a group of nobody": (
+        at("worst_cell", value={"parts": [["a", "b"]], "members": -1, "non_members": 0, "identified": 2}),
+        "metrics.json: is damaged",
+    ),
     "attacks as a list": (at("attacks", value=[]), "metrics.json: is damaged"),
     "no attacks": (at("attacks", value={}), "metrics.json: is damaged"),
 }

@@ -107,7 +107,7 @@ def test_an_estimate_counts_only_where_the_sample_resolves_it() -> None:
     for attack in ("headline", "base"):
         limit = Limit(figure="tpr", at_fpr=0.01, most=0.9, attack=attack)
         found = {
-            end: judge(small, Policy(limits=(dataclasses.replace(limit, end=end),))).status  # type: ignore[arg-type]
+            end: judge(small, Policy(limits=(dataclasses.replace(limit, end=end),))).status
             for end in ("upper", "estimate", "lower", "both")
         }
         assert found == {"upper": "passed", "estimate": "unknown", "lower": "passed", "both": "passed"}
@@ -280,10 +280,9 @@ def test_a_limit_on_the_worst_group_is_on_all_records_where_none_stands_out(peop
     assert (found.status, f"{100 * flags.tpr:.1f} %" in found.reason) == ("passed", True)
     (lost,) = judge(dataclasses.replace(alike, groups=()), Policy(limits=(limit,))).findings
     assert lost.status == "unknown"
-    (few,) = judge(
-        dataclasses.replace(summary, worst_cell=dataclasses.replace(summary.worst_cell, members=19, identified=9)),
-        Policy(limits=(limit,), end="estimate"),
-    ).findings
+    assert summary.worst_cell is not None
+    small = dataclasses.replace(summary.worst_cell, members=19, identified=9)
+    (few,) = judge(dataclasses.replace(summary, worst_cell=small), Policy(limits=(limit,), end="estimate")).findings
     assert few.status == "unknown"
     with pytest.raises(InputError, match="the worst group is the one with the largest tpr"):
         Limit(figure="auc", group="worst", most=0.6)

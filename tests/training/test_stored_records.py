@@ -28,7 +28,7 @@ X = RANDOM.normal(size=(60, 3))
 CLASSES, NUMBERS = (X[:, 0] > 0).astype(int), RANDOM.normal(size=60)
 
 
-class Own(KNeighborsClassifier):
+class Own(KNeighborsClassifier):  # type: ignore[misc]
     """A user's subclass."""
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -18,7 +18,14 @@ from glasshouse.evaluation.groups import GroupLeak, WorstCell, group_leaks, wors
 from glasshouse.evaluation.leakage import Power, audit_power
 from glasshouse.evaluation.quick_estimate import QuickEstimate
 from glasshouse.report.context import Context
-from glasshouse.report.decision.conclusion import Conclusion, VerdictFigures, attackers, concluded, verdict_figures
+from glasshouse.report.decision.conclusion import (
+    Conclusion,
+    Look,
+    VerdictFigures,
+    attackers,
+    concluded,
+    verdict_figures,
+)
 from glasshouse.report.decision.evidence import evidence_of
 from glasshouse.report.decision.verdict import notes, verdict
 from glasshouse.report.figures import AttackFigures, attack_figures
@@ -61,7 +68,8 @@ class Summary:
     @functools.cached_property
     def conclusion(self) -> Conclusion:
         """Whether the run says anything, what, how strongly, and by which attack."""
-        found, looks = self.verdict_attack, iter(())
+        found = self.verdict_attack
+        looks: Iterable[Look] = ()
         if found is not None and self.members is not None:
             counts = {"members": self.members, "records": self.records}
             looks = evidence_of(found, self.attack(found.attack), self.privacy, self.worst_cell, **counts)

@@ -21,9 +21,9 @@ from glasshouse.report.decision.verdict import (
     target_sentence,
     whole_sentence,
 )
-from glasshouse.report.figures import columns_at
+from glasshouse.report.figures import RateFigure, columns_at
 from glasshouse.report.format import percent, rate
-from glasshouse.report.policy import Policy
+from glasshouse.report.policy import USUAL_RATIO, Policy
 from glasshouse.report.summary import Summary
 
 _WIDTH = 80  # of a summary as text
@@ -46,7 +46,8 @@ def print_summary(summary: Summary, console: Console, *, policy: Policy | None =
     rating = rating_of(summary, policy)
     said = " ".join(rating.sentences if verbose or rating.level == "unknown" else rating.sentences[:1])
     console.print(f"[bold]{_safe(rating.word)}.[/bold] {_safe(said)}", highlight=False)
-    for line in [*_facts(summary, rating, policy), *(one.line for one in rating.findings if rating.own)]:
+    findings = [one.line for one in rating.findings if rating.own or (verbose and one.status == "failed")]
+    for line in [*_facts(summary, rating, policy), *findings]:
         console.print(_safe(line), highlight=False)
     console.print()
     console.print(_attacks(summary, verbose=verbose))
@@ -72,6 +73,9 @@ def _facts(summary: Summary, rating: Rating, policy: Policy | None) -> Iterator[
             f"{shown.title} identifies {percent(shown.rate.tpr)} of members ({100 * low:.1f}–{100 * high:.1f}) at "
             f"{rate(wrong)} FPR{proven}."
         )
+    failed = [one.line for one in rating.findings if one.status == "failed" and not rating.own]
+    if failed and (shown is None or shown.rate is None or not _alone(shown.rate)):
+        yield failed[0]  # what makes the rating high, where the figure above does not
     if (cell := summary.worst_cell) is not None:
         yield (
             f"Most exposed: {cell.name}, {cell.identified} of {cell.members} members flagged and {cell.flagged} of "
@@ -79,6 +83,11 @@ def _facts(summary: Summary, rating: Rating, policy: Policy | None) -> Iterator[
         )
     for step in next_steps(summary, rating, policy)[:1]:
         yield f"Next: {step.title[0].lower()}{step.title[1:]}."
+
+
+def _alone(figure: RateFigure) -> bool:
+    """Whether this rate by itself exceeds the usual limit."""
+    return figure.tpr_interval.low > USUAL_RATIO * figure.wanted
 
 
 def _more(summary: Summary) -> Iterator[str]:

@@ -70,9 +70,11 @@ def exposure_of(summary: Summary) -> Exposure | None:
     flags = summary.attack(shown.attack).first_flags
     if flags is None:
         return dataclasses.replace(found, leak=False)
-    rates = {"found": flags.tpr, "low": flags.tpr_interval.low, "high": flags.tpr_interval.high, "wrong": flags.fpr}
-    counted_here = {name: found.per * rate for name, rate in rates.items()}
-    return dataclasses.replace(found, **counted_here, chance=counted_here["wrong"], leak=False)
+    per, (low, high) = found.per, flags.tpr_interval
+    wrong = per * flags.fpr
+    return dataclasses.replace(
+        found, found=per * flags.tpr, low=per * low, high=per * high, wrong=wrong, chance=wrong, leak=False
+    )
 
 
 def exposure_at(figure: RateFigure, *, unit: str, members: int, others: int, confidence: float) -> Exposure:

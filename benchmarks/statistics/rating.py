@@ -1,0 +1,240 @@
+"""Does the rating hold? It agrees with the gate, does not fall with more records, and keeps its error without a leak.
+
+Run: python benchmarks/statistics/rating.py [--runs 1000]. Writes rating.md beside itself (15 minutes of one core).
+
+Scores are drawn here, from distributions whose ROC is known, and become losses that the attack ``loss`` gives back;
+nothing of the report is used to make them. A run is rated by its page, and judged by the gate from what it saves.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import itertools
+import json
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from glasshouse import Evaluation, Evidence, PrivacyClaim, audit_evidence
+from glasshouse.core.arrays import BoolArray, FloatArray
+from glasshouse.data import complementary_halves
+from glasshouse.evaluation.groups import group_leaks, worst_cell
+from glasshouse.report import Summary
+from glasshouse.report.decision.rating import Rating, rating_of
+from glasshouse.report.json_io import metrics_json, run_json, summary_from
+from glasshouse.report.policy import Limit, Policy, judge
+
+Scores = Callable[[np.random.Generator, BoolArray], FloatArray]  # of records that are members or not, [N] or [K, N]
+
+
+def normal(shift: float) -> Scores:
+    """Two normal distributions; with a shift, the ratio of TPR to FPR grows without a limit where the FPR falls."""
+    return lambda random, members: random.normal(size=members.shape) + shift * members
+
+
+def at_the_limit(random: np.random.Generator, members: BoolArray) -> FloatArray:
+    """The strongest leak that keeps the factor of five on both sides: one of six answers is the wrong way round."""
+    high = (random.random(members.shape) < 1 / 6) ^ members
+    return np.asarray(random.random(members.shape) + high)
+
+
+def tied(random: np.random.Generator, members: BoolArray) -> FloatArray:
+    """A model that is right about all members and about 60 % of the others: two scores."""
+    return np.where(members | (random.random(members.shape) < 0.6), 1.0, 0.0)
+
+
+LEAKS: dict[str, Scores] = {
+    "none": normal(0.0),
+    "normal, AUC 0.56": normal(0.2),
+    "normal, AUC 0.64": normal(0.5),
+    "normal, AUC 0.76": normal(1.0),
+    "normal, AUC 0.92": normal(2.0),
+    "perfect": normal(20.0),
+    "at the limit": at_the_limit,
+    "tied": tied,
+}
+SIZES = (60, 120, 200, 300, 600, 1500)
+_LEVELS = {"none": 0, "unknown": 0, "some": 1, "high": 2}
+
+
+def audited(
+    leak: Scores, records: int, *, seed: int, models: int = 8, rare: int = 0, unknown: bool = False, **options: Any
+) -> Summary:
+    """An audit of made-up losses, with a class and two columns that say nothing.
+
+    Args:
+        leak: draws scores.
+        records: how many.
+        seed: of everything.
+        models: how many shadow models.
+        rare: this many records have a class of their own and leak perfectly, whatever the others do.
+        unknown: leave out who trained the target.
+        options: of `Evaluation`.
+    """
+    random = np.random.default_rng(seed)
+    shadows = complementary_halves(records, models=models, seed=seed) if models else np.zeros((0, records), dtype=bool)
+    members = np.vstack([random.permutation(records) < records // 2, shadows])
+    scores = leak(random, members)
+    own = np.arange(records) < rare
+    scores[:, own] = np.where(members[:, own], scores.max() + 1, scores.min() - 1) + 0.1 * random.random(
+        (models + 1, rare)
+    )
+    losses = 30 - scores  # not below 0
+    evidence = Evidence(
+        target_loss=losses[0],
+        shadow_loss=losses[1:],
+        shadow_members=members[1:],
+        labels=np.where(own, 2, random.integers(2, size=records)),
+    )
+    columns = {name: random.integers(groups, size=records).astype(np.str_) for name, groups in (("a", 2), ("b", 6))}
+    evaluation = Evaluation(**{"groups": columns, **options})
+    told = None if unknown else members[0]
+    return audit_evidence(evidence, members=told, attacks=["loss"], evaluation=evaluation, seed=seed).summary()
+
+
+def of_any_kind(seed: int) -> tuple[Summary, Policy]:
+    """A run of a random kind, also of those that say nothing, and a random policy."""
+    random = np.random.default_rng([seed, 1])
+    leak = LEAKS[str(random.choice(list(LEAKS)))]
+    options: dict[str, Any] = {
+        "models": int(random.choice([0, 4, 8, 8, 8, 8])),
+        "rare": int(random.choice([0, 0, 0, 40])),
+        "unknown": random.random() < 0.04,
+    }
+    if random.random() < 0.2:
+        options["claim"] = PrivacyClaim(epsilon=float(random.choice([0.1, 1.0, 8.0])), delta=1e-5)
+    summary = audited(leak, int(random.choice([60, 120, 250, 700, 1500])), seed=seed, **options)
+    context = summary.context
+    if random.random() < 0.04:
+        context = dataclasses.replace(context, warnings=("Members and non-members look swapped.",))
+    if random.random() < 0.05:
+        context = dataclasses.replace(context, stored_records="KNeighborsClassifier keeps its training records")
+    summary = dataclasses.replace(summary, context=context, mismatch=random.random() < 0.06)
+    if summary.verdict_attack is not None and random.random() < 0.04:
+        summary = dataclasses.replace(summary, verdict_attack=dataclasses.replace(summary.verdict_attack, leak=None))
+    limits = (
+        Limit(figure="auc", most=float(random.choice([0.55, 0.7, 1.0]))),
+        Limit(figure="tpr", at_fpr=0.01, most=float(random.choice([0.05, 0.3]))),
+        Limit(figure="tpr", group="worst", most=float(random.choice([0.1, 0.5]))),
+        Limit(figure="epsilon", most=float(random.choice([0.5, 2.0]))),
+    )
+    end = random.choice(["upper", "estimate", "lower", "both"])
+    return summary, Policy(limits=(limits[int(random.integers(len(limits)))],), end=str(end))  # type: ignore[arg-type]
+
+
+def agrees(rating: Rating, code: int) -> bool:
+    """Whether the word of a page and the exit code of the gate say the same."""
+    unsure = any(sentence.startswith(("Too few records", "The sample is too small")) for sentence in rating.sentences)
+    return code == {"high": 3, "unknown": 4}.get(rating.level, 4 if unsure else 0)
+
+
+def agreement(runs: int, *, seed: int = 0) -> tuple[Counter[tuple[str, int]], int]:
+    """How often each word of the page came with each exit code, and how often they did not agree."""
+    found: Counter[tuple[str, int]] = Counter()
+    wrong = 0
+    for run in range(seed, seed + runs):
+        summary, policy = of_any_kind(run)
+        saved = summary_from(*json.loads(json.dumps([metrics_json(summary), run_json(summary)])))
+        for one in (None, policy):
+            rating, code = rating_of(summary, one), judge(saved, one).exit_code
+            found[rating.word, code] += 1
+            wrong += not agrees(rating, code)
+    return found, wrong
+
+
+def levels(leak: Scores, records: int, *, runs: int, **options: Any) -> tuple[float, float]:
+    """The share of runs with a leak shown (rated "Some" or "High"), and of those rated "High"."""
+    found = [_LEVELS[rating_of(audited(leak, records, seed=run, **options)).level] for run in range(runs)]
+    return float(np.mean([one >= 1 for one in found])), float(np.mean([one == 2 for one in found]))
+
+
+def group_alarms(records: int, tpr: float, fpr: float, *, runs: int, seed: int = 0) -> tuple[float, float, float]:
+    """The share of runs in which a group differs, and in which one is the most exposed, if all are flagged alike.
+
+    The third is how often the intervals of the shares of all groups hold. There are ten groups in one column, and three
+    in another.
+    """
+    random = np.random.default_rng([seed, records])
+    differ = worst = held = 0
+    for _ in range(runs):
+        members = random.random(records) < 0.5
+        called = random.random(records) < np.where(members, tpr, fpr)
+        columns = {name: random.integers(many, size=records).astype(np.str_) for name, many in (("a", 10), ("b", 3))}
+        found = group_leaks(called.astype(float), members, columns, called=called)
+        differ += any(one.singled_out for one in found)
+        worst += worst_cell(called, members, columns) is not None
+        held += all(one.tpr_interval.low <= tpr <= one.tpr_interval.high for one in found if one.tpr_interval)
+    return differ / runs, worst / runs, held / runs
+
+
+def _group_lines(runs: int) -> Iterator[str]:
+    yield "| records | TPR | FPR | a group differs | one is the most exposed | all intervals hold |"
+    yield "| --- | --- | --- | --- | --- | --- |"
+    for records, (tpr, fpr) in itertools.product((500, 2000), ((0.01, 0.01), (0.05, 0.01), (0.3, 0.01), (0.9, 0.1))):
+        shares = group_alarms(records, tpr, fpr, runs=runs)
+        yield f"| {records} | {tpr} | {fpr} | " + " | ".join(f"{100 * one:.1f}" for one in shares) + " |"
+
+
+def _agreement_lines(runs: int) -> Iterator[str]:
+    found, wrong = agreement(runs)
+    yield f"{runs} runs, each by the usual policy and by one of its own: {wrong} of {2 * runs} do not agree."
+    yield ""
+    yield "| word on the page | exit code | judgements |"
+    yield "| --- | --- | --- |"
+    for (word, code), count in sorted(found.items()):
+        yield f"| {word} | {code} | {count} |"
+
+
+def _level_lines(runs: int) -> Iterator[str]:
+    yield "| leak | " + " | ".join(f"{size} records" for size in SIZES) + " |"
+    yield "| --- |" + " --- |" * len(SIZES)
+    kinds: list[tuple[str, Scores, dict[str, Any]]] = [(name, leak, {}) for name, leak in LEAKS.items()]
+    kinds.append(("none, but 40 rare records", LEAKS["none"], {"rare": 40}))
+    for name, leak, options in kinds:
+        cells = []
+        for size in SIZES:
+            shown, high = levels(leak, size, runs=5 * runs if name == "none" else runs, **options)
+            cells.append(f"{100 * shown:.0f} · {100 * high:.0f}")
+        yield f"| {name} | " + " | ".join(cells) + " |"
+        print(name, cells, flush=True)
+
+
+def main() -> None:
+    """Measure everything and keep the tables."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--runs", type=int, default=1000)
+    runs = parser.parse_args().runs
+    lines = ["# Does the rating hold?", "", f"`python benchmarks/statistics/rating.py --runs {runs}`"]
+    for title, about, rows in (
+        (
+            "Page and gate",
+            "Exit codes: 0 no limit is exceeded, 3 one is, 4 inconclusive. “Some exposure” and “No leak shown” end "
+            "with 4 where the page says that there are too few records to say whether the limit is exceeded.",
+            _agreement_lines(runs),
+        ),
+        (
+            "More records of the same leak",
+            "Each cell: runs in % in which a leak is shown (“Some” or “High”; without a leak 5 or less are wanted) · "
+            f"in which it is “High”. {runs // 25} runs per cell, {runs // 5} without a leak. “At the limit”: the TPR "
+            "is five times the FPR, which does not exceed it, so that 5 or less may be “High”. The rare records leak "
+            "perfectly, half of them are members, and with many others they are few.",
+            _level_lines(runs // 25),
+        ),
+        (
+            "Groups that leak alike",
+            f"Runs in % in which any group is said to differ, and in which any group or combination of two is named as "
+            f"the most exposed (wanted: 5 or less each), and in which all intervals hold (wanted: 95); {runs} runs.",
+            _group_lines(runs),
+        ),
+    ):
+        lines += ["", f"## {title}", "", about, "", *rows]
+        print(title, flush=True)
+    Path(__file__).with_suffix(".md").write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
