@@ -11,6 +11,7 @@ from rich.markup import escape
 from rich.table import Table as RichTable
 
 from glasshouse.core.escape import visible
+from glasshouse.report.decision.evidence import FACTOR
 from glasshouse.report.decision.next_steps import next_steps
 from glasshouse.report.decision.rating import Rating, rating_of
 from glasshouse.report.decision.verdict import (
@@ -23,7 +24,7 @@ from glasshouse.report.decision.verdict import (
 )
 from glasshouse.report.figures import RateFigure, columns_at
 from glasshouse.report.format import percent, rate
-from glasshouse.report.policy import USUAL_RATIO, Policy
+from glasshouse.report.policy import Policy
 from glasshouse.report.summary import Summary
 
 _WIDTH = 80  # of a summary as text
@@ -87,7 +88,7 @@ def _facts(summary: Summary, rating: Rating, policy: Policy | None) -> Iterator[
 
 def _alone(figure: RateFigure) -> bool:
     """Whether this rate by itself exceeds the usual limit."""
-    return figure.tpr_interval.low > USUAL_RATIO * figure.wanted
+    return figure.tpr_interval.low > FACTOR * figure.wanted
 
 
 def _more(summary: Summary) -> Iterator[str]:
