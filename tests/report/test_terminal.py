@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import re
+
 from rich.console import Console
 
 from glasshouse import Evidence, audit_evidence
@@ -27,12 +29,18 @@ def test_the_verdict_comes_first_in_five_lines_of_80_columns_and_the_table_fits(
     assert max(map(len, lines)) <= 80
     empty = [number for number, line in enumerate(lines) if not line.strip()]
     assert lines[1].startswith("High exposure. Attackers can clearly tell")
-    assert any(" of members (" in line and " FPR; ε ≥ " in line for line in lines[1:6])
+    assert "tacked flags 67 of 200 members and 2 of 200 non-members" in lines[3], "what makes the rating high"
     assert any(line.startswith("Next: ") for line in lines[1:7])
     assert empty[0] <= 6, "a title and five lines"
     assert {line.split()[0] for line in lines[empty[0] :] if "%" in line and "(" in line} >= {"base", "lira", "stacked"}
     assert "…" not in "".join(lines)
     assert sum("[red]" in line for line in lines) == 5, "whole ids; markup in an id is shown, not obeyed"
+
+
+def test_the_figure_of_the_verdict_is_one_line_where_it_decides() -> None:
+    evidence, members = gaussian_evidence(records=4000, models=8, shift=2.0, seed=0)
+    lines = str(audit_evidence(evidence, members=members, attacks=["base", "lira"])).splitlines()
+    assert any(re.fullmatch(r"lira identifies .* of members \(.*\) at .* FPR; ε ≥ .*\.", line) for line in lines[1:6])
 
 
 def test_more_is_printed_only_if_asked_for() -> None:

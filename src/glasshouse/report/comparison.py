@@ -6,6 +6,7 @@ The false-positive rate and the attack of a comparison are chosen without the me
 from __future__ import annotations
 
 import dataclasses
+import html
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -162,9 +163,18 @@ class Comparison:
     notes: tuple[str, ...]  # what else a reader has to know
 
     def _repr_html_(self) -> str:
-        from glasshouse.report.notebook import comparison_html  # which needs templates
-
-        return comparison_html(self)
+        """As a notebook shows it: the verdict, and a row for each run."""
+        gaps = [run.tpr_difference for run in self.runs]
+        rows = Table(
+            {
+                "run": [run.name for run in self.runs],
+                f"TPR at {rate(self.choice.fpr)} FPR": [percent(run.rate.tpr) for run in self.runs],
+                "difference, in points": ["–" if gap is None else points(gap.value) for gap in gaps],
+                "p": ["–" if gap is None else f"{gap.p_value:.2g}" for gap in gaps],
+                "rating": [run.rating.word for run in self.runs],
+            }
+        )
+        return f"<p>{html.escape(self.verdict)}</p>{rows._repr_html_()}"
 
 
 RESAMPLED = {"paired": "paired", "unpaired": "unpaired", "opposed": "unpaired and opposite members"}

@@ -1,4 +1,4 @@
-"""What a notebook shows of a run or a comparison, and curves for matplotlib."""
+"""What a notebook shows of a run, and its curves for matplotlib."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 from markupsafe import Markup
 
 from glasshouse.core.errors import InputError
-from glasshouse.report.comparison import Comparison
 from glasshouse.report.decision.exposure import exposure_of
 from glasshouse.report.decision.rating import rating_of
 from glasshouse.report.figures import columns_at
@@ -53,11 +52,6 @@ def notebook_html(summary: Summary) -> str:
         names=[name for name in top if name in ("id", "label", "member", score)],
         records=list(top.rows()) if summary.conclusion.lists_records else [],
     )
-
-
-def comparison_html(comparison: Comparison) -> str:
-    """The verdict of a comparison, and a row for each run."""
-    return render_part("notebook_compare.html.j2", comparison=comparison)
 
 
 def roc_figure(summary: Summary) -> Figure:

@@ -22,7 +22,7 @@ from glasshouse.report.decision.verdict import (
     target_sentence,
     whole_sentence,
 )
-from glasshouse.report.figures import RateFigure, columns_at
+from glasshouse.report.figures import columns_at
 from glasshouse.report.format import percent, rate
 from glasshouse.report.policy import Policy
 from glasshouse.report.summary import Summary
@@ -66,17 +66,18 @@ def print_summary(summary: Summary, console: Console, *, policy: Policy | None =
 def _facts(summary: Summary, rating: Rating, policy: Policy | None) -> Iterator[str]:
     """The figure of the verdict, the most exposed group, and the first thing to do: a line each."""
     shown, privacy = summary.conclusion.measured, summary.privacy
-    if shown is not None and shown.rate is not None:
-        low, high = shown.rate.tpr_interval
+    figure = None if shown is None else shown.rate
+    failed = [one.reason for one in rating.findings if one.status == "failed" and not rating.own]
+    if failed and (figure is None or figure.tpr_interval.low <= FACTOR * figure.wanted):
+        yield f"{failed[0][0].upper()}{failed[0][1:]}."  # what makes the rating high, where the wanted rate alone does not
+    elif shown is not None and figure is not None:
+        low, high = figure.tpr_interval
         proven = f"; ε ≥ {privacy.shown:.2f}" if privacy is not None and privacy.shown > 0 else ""
-        wrong = shown.rate.wanted if shown.rate.reached else shown.rate.fpr
+        wrong = figure.wanted if figure.reached else figure.fpr
         yield (
-            f"{shown.title} identifies {percent(shown.rate.tpr)} of members ({100 * low:.1f}–{100 * high:.1f}) at "
+            f"{shown.title} identifies {percent(figure.tpr)} of members ({100 * low:.1f}–{100 * high:.1f}) at "
             f"{rate(wrong)} FPR{proven}."
         )
-    failed = [one.line for one in rating.findings if one.status == "failed" and not rating.own]
-    if failed and (shown is None or shown.rate is None or not _alone(shown.rate)):
-        yield failed[0]  # what makes the rating high, where the figure above does not
     if (cell := summary.worst_cell) is not None:
         yield (
             f"Most exposed: {cell.name}, {cell.identified} of {cell.members} members flagged and {cell.flagged} of "
@@ -84,11 +85,6 @@ def _facts(summary: Summary, rating: Rating, policy: Policy | None) -> Iterator[
         )
     for step in next_steps(summary, rating, policy)[:1]:
         yield f"Next: {step.title[0].lower()}{step.title[1:]}."
-
-
-def _alone(figure: RateFigure) -> bool:
-    """Whether this rate by itself exceeds the usual limit."""
-    return figure.tpr_interval.low > FACTOR * figure.wanted
 
 
 def _more(summary: Summary) -> Iterator[str]:

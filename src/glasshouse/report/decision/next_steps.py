@@ -132,7 +132,7 @@ def _to_leak_less(summary: Summary, policy: Policy | None) -> Iterator[Step]:
 
 def _private(summary: Summary, policy: Policy | None, trainer: str) -> Step:
     epsilon = _epsilon(summary, policy)
-    how = "with more noise" if "PrivateTrainer" in trainer else "by noise in the training (DP-SGD)"
+    how = "and more noise" if "PrivateTrainer" in trainer else "(DP-SGD)"
     why = (
         f"This bounds every attack, including those nobody has tried yet: at this epsilon no attack's true-positive "
         f"rate can exceed {math.exp(epsilon):.1f} times its false-positive rate. The model becomes less useful."
