@@ -22,7 +22,7 @@ from glasshouse.graph.models.edge_values import held_values
 from glasshouse.graph.models.networks import GNN, NETWORKS, Network
 from glasshouse.graph.training.many.train import train_batched
 from glasshouse.graph.training.minibatches import Batches, training_steps
-from glasshouse.graph.training.setting import Setting, node_accuracy
+from glasshouse.graph.training.setting import Setting, check_labelled, node_accuracy
 from glasshouse.training.batches import fitting_threads, logits_of
 from glasshouse.training.trainer import check_factory
 
@@ -149,8 +149,7 @@ class GNNTrainer:
         labelled = graph.y >= 0
         if transductive:
             labelled &= torch.from_numpy(members).to(stored)
-        if not bool(labelled.any()):
-            raise InputError("members: no member has a label, so there is nothing to train on.")
+        check_labelled(labelled)
         steps = training_steps(self.batches, graph, labelled, seed=seed, device=self.place)
         with torch.random.fork_rng():  # weights and dropout use our seed, and the user's random stream stays unchanged
             torch.manual_seed(seed_for(seed, "weights"))

@@ -10,16 +10,15 @@ from torch import nn
 from torch_geometric.data import Data
 
 from glasshouse.core.arrays import BoolArray
-from glasshouse.core.errors import InputError
 from glasshouse.core.randomness import seed_for
-from glasshouse.graph.data.subgraph import induced
+from glasshouse.graph.data.subgraph import InducedGraph, induced
 from glasshouse.graph.programs.program import MessageStep, NoProgram
 from glasshouse.graph.programs.trace import same_settings
 from glasshouse.graph.training.many.check import Plan, mean_losses, planned
 from glasshouse.graph.training.many.graph import BatchedGraph, padded_size
 from glasshouse.graph.training.many.program import BatchedProgram
 from glasshouse.graph.training.minibatches import Batches
-from glasshouse.graph.training.setting import Setting
+from glasshouse.graph.training.setting import Setting, check_labelled
 from glasshouse.training.batches import (
     ModuleBatch,
     one_thread_per_operation,
@@ -31,7 +30,6 @@ from glasshouse.training.batches import (
 
 _TOGETHER = 4  # models per batch on a CPU
 _TRIED = 2  # models whose first step is compared
-_UNLABELLED = "members: no member has a label, so there is nothing to train on."
 
 
 class _Trainer(Protocol):
@@ -59,16 +57,7 @@ def batching_obstacle(trainer: _Trainer, data: Data, members: BoolArray) -> str 
 
 
 def train_batched(trainer: _Trainer, data: Data, members: BoolArray, seeds: Sequence[int]) -> list[nn.Module]:
-    """Models trained together if possible, else one at a time; see `GNNTrainer.train_many`.
-
-    Example:
-        >>> import numpy as np
-        >>> from glasshouse.graph import GNNTrainer
-        >>> data = Data(x=torch.eye(4), edge_index=torch.tensor([[0, 1], [1, 0]]), y=torch.tensor([0, 1, 0, 1]))
-        >>> members = np.array([[True, True, False, False], [False, False, True, True]])
-        >>> len(train_batched(GNNTrainer(hidden=8, epochs=2, device="cpu"), data, members, seeds=[0, 1]))
-        2
-    """
+    """Models trained together if possible, else one at a time; see `GNNTrainer.train_many`."""
     if not len(members):
         return []
     with torch.random.fork_rng():
@@ -82,13 +71,27 @@ def train_batched(trainer: _Trainer, data: Data, members: BoolArray, seeds: Sequ
     bytes_each = _bytes_each(plan, fresh[0], data, max(sizes))
 
     def train(group: list[int]) -> list[nn.Module]:
-        return _train(
-            trainer, plan, data, members[group], [fresh[index] for index in group], [seeds[index] for index in group]
-        )
+        streams = [seed_for(seeds[index], "dropout") for index in group]
+        random = [torch.Generator(trainer.place).manual_seed(stream) for stream in streams]
+        graph = BatchedGraph.of(_member_graphs(trainer, data, members[group]), random=random)
+        modules = ModuleBatch([fresh[index] for index in group])
+        step = BatchedProgram(plan.program, modules, graph, apart=plan.apart)
+        optimizer = trainer.optimizer(modules.parameters.values())
+        for _ in range(trainer.epochs):
+            optimizer.zero_grad(set_to_none=True)
+            mean_losses(step()[step.output], plan.read, graph).backward()
+            optimizer.step()
+        return modules.unbatch()
 
-    return spread(
-        train, split(sizes, bytes_each=bytes_each, device=trainer.place, together=_TOGETHER), device=trainer.place
-    )
+    groups = split(sizes, bytes_each=bytes_each, device=trainer.place, together=_TOGETHER)
+    return spread(train, groups, device=trainer.place)
+
+
+def _member_graphs(trainer: _Trainer, data: Data, members: BoolArray) -> list[InducedGraph]:
+    graphs = [induced(data, who, device=trainer.place) for who in members]
+    for graph in graphs:
+        check_labelled(graph.y >= 0)
+    return graphs
 
 
 def _untrained(trainer: _Trainer, data: Data, seed: int) -> nn.Module:
@@ -110,9 +113,7 @@ def _plan(trainer: _Trainer, data: Data, members: BoolArray, models: Sequence[nn
     sizes = [int(who.sum()) for who in members]
     size = padded_size(min(sizes, key=lambda nodes: nodes - padded_size(nodes)))
     picked = sorted((k for k, nodes in enumerate(sizes) if padded_size(nodes) == size), key=lambda k: sizes[k])[:_TRIED]
-    graphs = [induced(data, members[k], device=trainer.place) for k in picked]
-    if not all(bool((graph.y >= 0).any()) for graph in graphs):
-        raise InputError(_UNLABELLED)
+    graphs = _member_graphs(trainer, data, members[picked])
     try:
         return planned([models[k] for k in picked], graphs, classes=int(data.y.max()) + 1)
     except NoProgram as reason:
@@ -129,21 +130,3 @@ def _bytes_each(plan: Plan, model: nn.Module, data: Data, size: int) -> int:
         plan.widths[step.name] * (8 * size + 4 * edges * isinstance(step, MessageStep)) for step in plan.program.steps
     ]
     return 4 * (size * int(data.x.shape[1]) + 4 * weights + sum(per_step))
-
-
-def _train(
-    trainer: _Trainer, plan: Plan, data: Data, members: BoolArray, models: Sequence[nn.Module], seeds: Sequence[int]
-) -> list[nn.Module]:
-    graphs = [induced(data, who, device=trainer.place) for who in members]
-    if not all(bool((graph.y >= 0).any()) for graph in graphs):
-        raise InputError(_UNLABELLED)
-    random = [torch.Generator(trainer.place).manual_seed(seed_for(seed, "dropout")) for seed in seeds]
-    graph = BatchedGraph.of(graphs, random=random)
-    modules = ModuleBatch(models)
-    step = BatchedProgram(plan.program, modules, graph, apart=plan.apart)
-    optimizer = trainer.optimizer(modules.parameters.values())
-    for _ in range(trainer.epochs):
-        optimizer.zero_grad(set_to_none=True)
-        mean_losses(step()[step.output], plan.read, graph).backward()
-        optimizer.step()
-    return modules.unbatch()
