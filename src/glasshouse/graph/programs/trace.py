@@ -382,11 +382,6 @@ def _signature(steps: Sequence[Step], output: str, root: nn.Module) -> tuple[obj
     return (tuple(calls), tuple((path, settings_of(root.get_submodule(path))) for path in sorted(used)))
 
 
-def same_settings(models: Sequence[nn.Module]) -> bool:
-    """Whether models have the same parts with the same settings."""
-    return len({settings_of(model) for model in models}) <= 1
-
-
 def settings_of(model: nn.Module) -> Hashable:
     """The parts of a model by their paths, with their types and settings; weights are not among them."""
 

@@ -32,12 +32,6 @@ def check_setting(setting: str) -> None:
         raise InputError(f'setting: "{setting}" is not known. Use "inductive" or "transductive".')
 
 
-def check_labelled(labelled: Tensor) -> None:
-    """Refuse members, bool [n] whether each has a label, of whom nobody has one."""
-    if not bool(labelled.any()):
-        raise InputError("members: no member has a label, so there is nothing to train on.")
-
-
 def fit_ratios(models: Sequence[AnyModel], data: Data, members: BoolArray) -> FloatArray:
     """The mean loss of each model on its members in the whole graph, over that in the graph of the members, [K].
 
