@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 from torch_geometric.data import Data
 
-from glasshouse.core.errors import InputError
+from glasshouse.core.errors import InputError, first_line
 from glasshouse.core.outputs import unwrapped
 from glasshouse.graph.layers.layer_type import counted_layers
 from glasshouse.graph.programs.program import (
@@ -51,8 +51,7 @@ def checked_program(program: Program, root: Asked, data: Data) -> Program:
         values = program.run(root, given)
         answer = unwrapped(root(**given))
     except Exception as error:
-        line = (str(error).splitlines() or [""])[0][:160]
-        raise NoProgram(f"its program fails on a part of the graph ({type(error).__name__}: {line})") from error
+        raise NoProgram(f"its program fails on a part of the graph ({first_line(error)})") from error
     if not _same(values[program.output], answer):
         raise NoProgram("its program gives other answers than the model itself")
     steps: list[Step] = []

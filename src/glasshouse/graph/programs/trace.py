@@ -15,6 +15,7 @@ from torch import Tensor, fx, nn
 from torch_geometric.data import Data
 from torch_geometric.nn import JumpingKnowledge, MessagePassing
 
+from glasshouse.core.errors import first_line
 from glasshouse.graph.programs.program import MessageStep, NoProgram, Program, RowStep, Step, Value
 
 _ABOUT = ("size", "dim", "numel", "new_zeros", "new_ones")  # methods that ask about a tensor or make one like it
@@ -263,8 +264,7 @@ def traced(model: nn.Module, *, takes_data: bool = False, keywords: Mapping[str,
         except Exception as error:
             inside = _where(error, root, whole)
             if inside is None:
-                line = (str(error).splitlines() or [""])[0][:160]
-                raise NoProgram(f"its forward pass cannot be traced ({type(error).__name__}: {line})") from error
+                raise NoProgram(f"its forward pass cannot be traced ({first_line(error)})") from error
         if inside is None:
             break
         whole |= {inside}
