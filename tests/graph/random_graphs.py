@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 from hypothesis import strategies as st
 from torch import Tensor
 from torch_geometric.data import Data
 
+from glasshouse.core.arrays import FloatArray
+from glasshouse.core.outputs import losses_from_logits
 from glasshouse.graph.models.networks import GNN, NETWORKS, build_gnn
+from glasshouse.graph.models.profile import AnyModel, node_logits
 
 FEATURES, CLASSES = 5, 3
 
@@ -73,3 +78,9 @@ def random_models(
 architectures = st.sampled_from(sorted(NETWORKS.names()))
 depths = st.integers(1, 3)
 seeds = st.integers(0, 1000)
+
+
+def node_losses(models: Sequence[AnyModel], data: Data, edges: Tensor | None = None) -> FloatArray:
+    """Losses of all models on all nodes, float64 [K, n], for all or some of the edges."""
+    labels = data.y.numpy().astype(np.int64)
+    return np.stack([losses_from_logits(logits, labels) for logits in node_logits(models, data, edges)])

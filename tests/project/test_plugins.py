@@ -40,7 +40,7 @@ from glasshouse.graph import (
 from glasshouse.graph.layers.layer_type import LAYER_TYPES, Operations
 from glasshouse.graph.models.networks import NETWORKS
 from glasshouse.graph.sampling.samplers import SAMPLERS
-from glasshouse.graph.training.many.train import batching_obstacle
+from glasshouse.graph.training.trainer import batching_obstacle
 from glasshouse.pool.description import describe
 from tests.manual import blocks as blocks_of_the_manual
 

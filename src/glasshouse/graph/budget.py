@@ -86,14 +86,7 @@ def plan_budget(
     minutes: float,  # of the whole audit, for the note
     least: int = _FEWEST,  # nodes that are audited in any case; all that are wanted, if the user named them
 ) -> BudgetPlan:
-    """As many nodes as fit with everything that was wanted; with fewer training sets and rounds if they are too few.
-
-    Example:
-        >>> cost = QuestionCost(fixed=0.0, each=1e-3)
-        >>> plan = plan_budget({"g-base": GBASE()}, cost, models=8, nodes=9000, size=9000, seconds=4800, minutes=80)
-        >>> plan.nodes, plan.attacks["g-base"].samples
-        (6390, 8)
-    """
+    """As many nodes as fit with everything that was wanted; with fewer training sets and rounds if they are too few."""
     usable = max(0.0, seconds - 60 * minutes * _AFTER) / _SPARE
     wanted = min(nodes, max(least, _ENOUGH_NODES))
 

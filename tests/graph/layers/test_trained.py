@@ -10,8 +10,7 @@ from glasshouse.graph.data.subgraph import induced
 from glasshouse.graph.training.many.check import planned
 from glasshouse.graph.training.many.graph import BatchedGraph
 from glasshouse.graph.training.many.program import BatchedProgram
-from glasshouse.graph.training.many.train import batching_obstacle
-from glasshouse.graph.training.trainer import GNNTrainer, sgd
+from glasshouse.graph.training.trainer import GNNTrainer, batching_obstacle, sgd
 from glasshouse.training.batches import ModuleBatch
 from tests.graph.layers.cases import CASES, CLASSES, TwoLayers, messy_graph
 

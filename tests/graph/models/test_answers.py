@@ -5,8 +5,8 @@ import pytest
 import torch
 
 from glasshouse.core.errors import InputError
-from glasshouse.graph.models.profile import node_logits, node_losses
-from tests.graph.random_graphs import random_models
+from glasshouse.graph.models.profile import node_logits
+from tests.graph.random_graphs import node_losses, random_models
 from tests.graph.simple_graphs import simple_graph
 
 DATA = simple_graph(size=7, edges=9, seed=0)

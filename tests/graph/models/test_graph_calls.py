@@ -44,9 +44,8 @@ def test_weights_and_other_fields_go_where_they_are_named() -> None:
     weights = [Data(x=torch.eye(2), edge_index=torch.tensor([[0], [1]]), edge_attr=torch.tensor([3])) for _ in range(2)]
     batch = Batch.from_data_list(weights)
     assert bind_graph_call(_weighted, batch).bound[-1] == ("edge_weight", "edge_attr")
-    seen: list[Any] = []
-    GraphCall(bound=(("edge_weight", "edge_attr"),))._answer(lambda edge_weight: seen.append(edge_weight), batch)
-    assert seen[0].tolist() == [3.0, 3.0]
+    call = GraphCall(bound=(("edge_weight", "edge_attr"),))
+    assert call(lambda edge_weight: edge_weight, batch).tolist() == [3.0, 3.0]
     placed = Batch.from_data_list([Data(pos=torch.zeros(2, 3)), Data(pos=torch.zeros(1, 3))])
     assert bind_graph_call(_placed, placed).bound == (
         ("pos", "pos"),

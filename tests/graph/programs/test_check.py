@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 from torch_geometric.data import Data
-from torch_geometric.nn import GATConv, GCNConv, MessagePassing, MixHopConv, SAGEConv
+from torch_geometric.nn import GCN, GATConv, GCNConv, GraphNorm, MessagePassing, MixHopConv, SAGEConv
 from torch_geometric.utils import erdos_renyi_graph
 
 from glasshouse.graph.programs.check import checked_program, sample_graph
@@ -61,6 +61,11 @@ def sorted_columns(rows: Tensor) -> Tensor:
 def test_operations_that_mix_rows_are_found(operation: Any) -> None:
     with pytest.raises(NoProgram, match="rows|row per node"):
         checked(Between(operation))
+
+
+def test_a_step_that_mixes_rows_is_named_as_its_user_knows_it() -> None:
+    with pytest.raises(NoProgram, match=r"its step norms\.0 \(GraphNorm\), act \(ReLU\) mixes the rows of nodes"):
+        checked(GCN(5, 4, num_layers=3, norm=GraphNorm(4)))
 
 
 @pytest.mark.parametrize("name", [name for name, make in EVERYWHERE.items() if isinstance(make(), nn.Module)])

@@ -11,7 +11,7 @@ from torch_geometric.data import Data
 from glasshouse.core.arrays import BoolArray, FloatArray, IntArray
 from glasshouse.graph.models.profile import profile_models
 from glasshouse.graph.sampling.chain_state import ForwardLosses, forward_losses, generators, starting_masks
-from glasshouse.graph.sampling.metropolis import Block, Schedule, run_chains
+from glasshouse.graph.sampling.metropolis import Block, run_chains
 from glasshouse.graph.sampling.posterior import log_ratio, membership_probability, prior_logits
 
 Signal = Callable[[BoolArray, int], FloatArray]  # (mask [n], v) -> S [models]
@@ -97,9 +97,9 @@ def plain_metropolis(
     n, sources = int(data.num_nodes), generators(seed, 1)
     logits = prior_logits(prior, n)
     free = np.flatnonzero(np.isfinite(logits))
-    schedule = Schedule(burn_in=burn_in, thinning=thinning, flip_share=0.01, candidates=free)
     flipper = PlainFlipper(forward_losses(profile_models(models, data), data), logits, usable_shadows)
     flipper.begin(starting_masks(prior, n, sources)[0])
     kept = np.zeros((samples, 1, n), np.bool_)
-    taken, _ = run_chains(flipper, schedule, sources, kept, lambda steps: None)
+    schedule: dict[str, Any] = {"burn_in": burn_in, "thinning": thinning, "flip_share": 0.01, "candidates": free}
+    taken, _ = run_chains(flipper, sources, kept, lambda steps: None, **schedule)
     return Walked(kept[:, 0], taken[0] / (samples * thinning))

@@ -75,25 +75,14 @@ def _merged(wanted: FloatArray) -> IntArray:
 
 
 def chosen_nodes(
-    nodes: int | ArrayLike | None, data: Data, *, ids: TextArray, members: BoolArray, seed: int
+    nodes: int | ArrayLike | None,  # how many to draw, at most; or positions [k], a mask [n], or ids as text [k]
+    data: Data,
+    *,
+    ids: TextArray,  # [n] names of its nodes
+    members: BoolArray,  # [n] who trained the target: how many they are in the whole graph is known without a sample
+    seed: int,
 ) -> ChosenNodes:
-    """What an audit means by ``nodes``: None for all, a number for a sample, or the nodes themselves.
-
-    Args:
-        nodes: how many to draw (all, if the graph has no more); or positions [k], a mask [n], or ids as text [k].
-        data: the graph.
-        ids: [n] names of its nodes.
-        members: [n] who trained the target: how many they are in the whole graph is known without a sample.
-        seed: of the draw.
-
-    Example:
-        >>> from glasshouse.graph import citation_graph
-        >>> data, ids = citation_graph(nodes=600, classes=3), np.arange(600).astype(str)
-        >>> chosen_nodes(100, data, ids=ids, members=np.arange(600) < 300, seed=0).note[:51]
-        'All figures are estimated from a sample of 100 of 6'
-        >>> chosen_nodes(["7", "9"], data, ids=ids, members=np.arange(600) < 300, seed=0).nodes
-        array([7, 9])
-    """
+    """What an audit means by ``nodes``: None for all, a number for a sample, or the nodes themselves."""
     size = len(ids)
     if nodes is None:
         return ChosenNodes(None)

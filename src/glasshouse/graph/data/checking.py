@@ -32,13 +32,7 @@ def checked_graph(data: Any) -> CheckedGraph:
 
 
 def check_graph(data: Any, *, labelled: bool = False, nodes: ArrayLike | None = None, place: str = "data.") -> None:
-    """Refuse a graph that models cannot be trained on or asked about; see `graph_faults`.
-
-    Example:
-        >>> check_graph(Data(x=torch.eye(2), edge_index=torch.tensor([[0], [5]]), y=torch.tensor([0, 1])))
-        Traceback (most recent call last):
-        glasshouse.InputError: data.edge_index: names nodes outside 0 to 1; drop those edges.
-    """
+    """Refuse a graph that models cannot be trained on or asked about; see `graph_faults`."""
     if not isinstance(data, CheckedGraph):
         raise_faults(graph_faults(data, labelled=labelled, nodes=nodes, place=place))
 
@@ -62,13 +56,6 @@ def graph_faults(
     """What is wrong with a graph, one line per fault; empty if it is correct.
 
     A label below 0 (or NaN) means that a node has none; training and toggles can work with that.
-
-    Example:
-        >>> data = Data(x=torch.eye(2), edge_index=torch.tensor([[0], [1]]), y=torch.tensor([0, -1]))
-        >>> graph_faults(data)
-        []
-        >>> graph_faults(data, labelled=True)
-        ['data.y: 1 nodes have no label; leave them out with data.subgraph(data.y >= 0).']
     """
     parts = {name: getattr(data, name, None) for name in ("x", "edge_index", "y")}
     if missing := [name for name, value in parts.items() if value is None]:

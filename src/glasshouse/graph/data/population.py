@@ -19,14 +19,7 @@ from glasshouse.data import as_ids, as_population
 
 @dataclass(frozen=True, eq=False)
 class GraphPopulation:
-    """The nodes of a graph as records. `glasshouse.data.as_population` makes it from a `Data`.
-
-    Example:
-        >>> import torch
-        >>> data = Data(x=torch.eye(2), edge_index=torch.tensor([[0], [1]]), y=torch.tensor([0, 1]))
-        >>> len(as_population(data)), as_population(data).ids
-        (2, array(['0', '1'], dtype='<U21'))
-    """
+    """The nodes of a graph as records. `glasshouse.data.as_population` makes it from a `Data`."""
 
     training_data: Data  # the graph that is given to trainers
 

@@ -41,14 +41,7 @@ class InducedGraph(NamedTuple):
 
 
 def induced(data: Data, nodes: BoolArray, *, device: torch.device | str = "cpu") -> InducedGraph:
-    """The graph induced by the chosen nodes, bool [n], checked, on a device.
-
-    Example:
-        >>> import numpy as np
-        >>> data = Data(x=torch.eye(3), edge_index=torch.tensor([[0, 1, 2], [1, 2, 0]]), y=torch.tensor([0, 1, 2]))
-        >>> induced(data, np.array([True, False, True])).edge_index.tolist()
-        [[1], [0]]
-    """
+    """The graph induced by the chosen nodes, bool [n], checked, on a device."""
     check_graph(data, nodes=nodes)
     place = torch.device(device)
     names = ["x", "edge_index", "y", *(name for name, _ in held_values(data))]

@@ -131,13 +131,7 @@ class Operations(Protocol):
 
 @dataclass(frozen=True)
 class LeakySum:
-    """GAT's score: the sum of what both ends and the edge give, through a leaky ReLU. Kernels know this one.
-
-    Example:
-        >>> import torch
-        >>> LeakySum(0.5)(torch.ones(7, 4, 1), -2 * torch.ones(7, 4, 1), None).shape
-        torch.Size([7, 4])
-    """
+    """GAT's score: the sum of what both ends and the edge give, through a leaky ReLU. Kernels know this one."""
 
     slope: float
 
@@ -148,13 +142,7 @@ class LeakySum:
 
 
 def adds(layer: Any) -> bool:
-    """Whether a layer adds messages up.
-
-    Example:
-        >>> from torch_geometric.nn import GCNConv
-        >>> adds(GCNConv(3, 2)), adds(GCNConv(3, 2, aggr="max"))
-        (True, False)
-    """
+    """Whether a layer adds messages up."""
     return layer.aggr in ("add", "sum")
 
 
@@ -258,15 +246,7 @@ _METHODS = ("forward", "message", "aggregate", "update", "propagate", "message_a
 
 
 def is_altered(layer: nn.Module) -> bool:
-    """Whether a layer of a known class does something else: it has hooks, or methods of its own put in place of others.
-
-    Example:
-        >>> from torch_geometric.nn import GCNConv
-        >>> layer = GCNConv(3, 2)
-        >>> _ = layer.register_forward_hook(lambda layer, given, made: 2 * made)
-        >>> is_altered(layer)
-        True
-    """
+    """Whether a layer of a known class does something else: it has hooks, or methods were put in place of its own."""
     return any(
         ("forward" in name and name.endswith("hooks") and bool(value)) or (name in _METHODS and callable(value))
         for part in layer.modules()

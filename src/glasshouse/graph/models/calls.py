@@ -37,15 +37,7 @@ _OPEN = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 
 @dataclass(frozen=True, kw_only=True)
 class Arguments:
-    """How a model is called on graphs whose edges have certain values.
-
-    Example:
-        >>> import torch
-        >>> from torch_geometric.data import Data
-        >>> pair = Data(x=torch.eye(2), edge_index=torch.tensor([[0], [1]]), edge_weight=torch.tensor([3.0]))
-        >>> Arguments(bound=(("w", "edge_weight"),)).call(lambda x, edges, w: x * w, pair).tolist()
-        [[3.0, 0.0], [0.0, 3.0]]
-    """
+    """How a model is called on graphs whose edges have certain values."""
 
     takes_data: bool = False  # whether it is called with one `Data`, which then holds all values of the edges
     # otherwise it is called with ``x``, ``edge_index`` and these named arguments: pairs of a parameter and the values
@@ -62,10 +54,8 @@ class Arguments:
 
     def named(self, data: Any) -> dict[str, Tensor]:
         """The named arguments for a graph."""
-        values, found = edge_values(data), {}
-        for parameter, name in self.bound:
-            found[parameter] = as_weights(values[name], parameter, data.x.dtype)
-        return found
+        values = edge_values(data)
+        return {parameter: as_weights(values[name], parameter, data.x.dtype) for parameter, name in self.bound}
 
     def call(self, model: Callable[..., Any], data: Any) -> Any:
         """What the model returns for a graph."""
@@ -75,18 +65,11 @@ class Arguments:
 
 
 def bind_arguments(model: Any, held: HeldValues = ()) -> Arguments:
-    """How a model is called, from its signature alone.
+    """How a model is called, from its signature alone; refused if a parameter without a default cannot be filled.
 
     A parameter ``edge_weight`` gets the weights of the edges, or features of one axis [E]; ``edge_attr`` gets the
     features, or else the weights. Other parameters keep their defaults, ``batch`` among them. Values that one of
     PyTorch Geometric's own models says it does not support are not passed.
-
-    Args:
-        model: a module or any callable.
-        held: the values that the edges have (`held_values`).
-
-    Raises:
-        InputError: if a parameter without a default cannot be filled.
 
     Example:
         >>> from torch_geometric.nn import GAT, GCN
@@ -95,9 +78,6 @@ def bind_arguments(model: Any, held: HeldValues = ()) -> Arguments:
         (('edge_weight', 'edge_weight'),)
         >>> bind_arguments(GAT(4, 8, 2), weights).unused  # it has no edge_dim
         ('edge_weight',)
-        >>> bind_arguments(lambda x, edge_index, edge_type: x)
-        Traceback (most recent call last):
-        glasshouse.InputError: model: it needs the argument edge_type, which the graph does not give. ...
     """
     parameters = parameters_of(model)
     placed = [one for one in parameters if one.kind in PLACED]
@@ -119,12 +99,7 @@ def bind_arguments(model: Any, held: HeldValues = ()) -> Arguments:
 
 
 def value_for(parameter: str, axes: Mapping[str, int]) -> str | None:
-    """Which of the values of edges, each with its number of axes, a parameter gets: those that it means, or others.
-
-    Example:
-        >>> value_for("edge_attr", {"edge_weight": 1}), value_for("edge_weight", {"edge_attr": 2})
-        ('edge_weight', None)
-    """
+    """Which of the values of edges, each with its number of axes, a parameter gets: those that it means, or others."""
     meant = EDGE_NAMES[parameter]
     other = _OTHER[meant]
     if meant in axes:
@@ -139,12 +114,7 @@ def as_weights(value: Tensor, parameter: str, dtype: torch.dtype) -> Tensor:
 
 
 def parameters_of(model: Any) -> list[inspect.Parameter]:
-    """The parameters of a call; none if they cannot be known, as with some built-in functions.
-
-    Example:
-        >>> [one.name for one in parameters_of(lambda x, edge_index: x)]
-        ['x', 'edge_index']
-    """
+    """The parameters of a call; none if they cannot be known, as with some built-in functions."""
     module = getattr(model, "_orig_mod", model)  # torch.compile hides the signature
     try:
         return list(inspect.signature(module.forward if isinstance(module, nn.Module) else module).parameters.values())
@@ -163,11 +133,6 @@ def declines(model: Any, name: str) -> bool:
 
     `GraphSAGE` has both parameters and raises if they are given; attention layers without ``edge_dim`` have no weights
     for features of edges.
-
-    Example:
-        >>> from torch_geometric.nn import GraphSAGE
-        >>> declines(GraphSAGE(4, 8, 2), "edge_weight")
-        True
     """
     module = getattr(model, "_orig_mod", model)
     supported = getattr(module, f"supports_{name}", None)
@@ -193,17 +158,8 @@ def _refusal(parameter: str, axes: dict[str, int]) -> str:
 def answer_of(model: Any, data: Data, arguments: Arguments, *, classes: int | None = None) -> Tensor:
     """A model's answers about all nodes of a graph, [n, classes], as it gives them: logits or probabilities.
 
-    Args:
-        model: the model.
-        data: the graph.
-        arguments: what it is called with.
-        classes: how many there are, if a model is called for the first time: one of several arrays must be the logits.
-
-    Example:
-        >>> data = Data(x=torch.eye(2), edge_index=torch.tensor([[0], [1]]))
-        >>> answer_of(lambda x, edge_index: x[:1], data, Arguments())
-        Traceback (most recent call last):
-        glasshouse.InputError: model: it answered 2 nodes with shape [1, 2]; expected [2, classes], one logit ...
+    How many ``classes`` there are matters if a model is called for the first time: one of several arrays must be the
+    logits.
     """
     whole, count = arguments.call(model, data), len(data.x)
     if classes is not None:
@@ -229,11 +185,6 @@ def try_call(model: Model, data: Data, *, classes: int | None = None) -> tuple[A
 
     What its signature says is tried first, then the other of one `Data` or ``x`` and ``edge_index``. If it answers with
     several arrays, the number of classes shows whether the first of them holds the logits.
-
-    Example:
-        >>> data = Data(x=torch.eye(2), edge_index=torch.tensor([[0], [1]]))
-        >>> try_call(lambda *given: given[0].x, data)[0].takes_data  # the signature does not show it
-        True
     """
     guess = bind_arguments(model, held_values(data))
     faults = []
@@ -253,14 +204,7 @@ def try_call(model: Model, data: Data, *, classes: int | None = None) -> tuple[A
 
 
 def call_first(model: Model, data: Data, arguments: Arguments) -> Any:
-    """What a model returns when it is called for the first time; if it fails, one line says what it was given.
-
-    Example:
-        >>> data = Data(x=torch.eye(2), edge_index=torch.tensor([[0], [1]]))
-        >>> call_first(lambda x, adjacency: adjacency @ x, data, Arguments())
-        Traceback (most recent call last):
-        glasshouse.InputError: model: it cannot be called as model(x, edge_index): RuntimeError: ...
-    """
+    """What a model returns when it is called for the first time; if it fails, one line says what it was given."""
     try:
         return arguments.call(model, data)
     except (InputError, torch.OutOfMemoryError):

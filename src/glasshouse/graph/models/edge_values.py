@@ -26,11 +26,6 @@ def edge_values(data: Any) -> dict[str, Tensor]:
 
     Weights, and features with fractions, get the type of ``x``, since layers multiply them with it. Features that are
     whole numbers stay so: they may be codes that a model looks up.
-
-    Example:
-        >>> edges, weights = torch.tensor([[0], [1]]), torch.tensor([2])
-        >>> edge_values(Data(x=torch.eye(2), edge_index=edges, edge_weight=weights))
-        {'edge_weight': tensor([2.])}
     """
     dtype = data.x.dtype if data.x.is_floating_point() else torch.float32
     found = {}
@@ -44,10 +39,7 @@ def edge_values(data: Any) -> dict[str, Tensor]:
 def with_edges(data: Any, chosen: Tensor | None = None, *, device: torch.device | None = None) -> Data:
     """All that a model may be given of a graph: features, and edges with their values; no labels.
 
-    Args:
-        data: with ``x`` [n, features], ``edge_index`` [2, E], and values of edges if it has any.
-        chosen: which edges, bool [E] or positions [e]; all by default.
-        device: where the result is; by default where ``x`` is.
+    Edges are all or the ``chosen`` ones, bool [E] or positions [e]. The ``device`` is by default that of ``x``.
 
     Example:
         >>> edges = torch.tensor([[0, 1, 0], [1, 0, 1]])

@@ -27,18 +27,12 @@ _FIELDS = {  # what users call a parameter -> what it gets of a batch
     "num_nodes": "num_nodes",
 }
 _IN_PLACE = ("x", "edge_index")  # of the first two parameters, whatever they are called
+_KNOWN = {*_FIELDS, *EDGE_NAMES, *_IN_PLACE}
 
 
 @dataclass(frozen=True, kw_only=True)
 class GraphCall:
-    """How a classifier of graphs is called.
-
-    Example:
-        >>> from torch_geometric.data import Data
-        >>> pair = Batch.from_data_list([Data(x=torch.ones(2, 1)), Data(x=torch.zeros(1, 1))])
-        >>> GraphCall(bound=(("x", "x"), ("b", "batch")))(lambda x, b: x.new_zeros(int(b.max()) + 1, 2), pair).shape
-        torch.Size([2, 2])
-    """
+    """How a classifier of graphs is called."""
 
     takes_data: bool = False  # whether it is called with one `Batch`
     # otherwise, pairs of a parameter and what it gets of the batch, such as ``("edge_weight", "edge_attr")``
@@ -46,17 +40,12 @@ class GraphCall:
 
     def __call__(self, model: Callable[..., Any], batch: Batch) -> Any:
         """What the model returns for a batch: one row per graph, or a dict or tuple with these."""
-        answer = self._answer(model, batch)
-        rows = unwrapped(answer)
-        shape = list(getattr(rows, "shape", ()))
+        given = {parameter: _value(batch, name, parameter) for parameter, name in self.bound}
+        answer = model(batch) if self.takes_data else model(**given)
+        shape = list(getattr(unwrapped(answer), "shape", ()))
         if not shape or shape[0] != batch.num_graphs:
             raise InputError(self._refusal(shape, batch))
         return answer
-
-    def _answer(self, model: Callable[..., Any], batch: Batch) -> Any:
-        if self.takes_data:
-            return model(batch)
-        return model(**{parameter: _value(batch, name, parameter) for parameter, name in self.bound})
 
     def tried(self, model: Callable[..., Any], batch: Batch) -> Any:
         """Like a call, but whatever goes wrong is one line."""
@@ -80,30 +69,18 @@ class GraphCall:
 
 
 def bind_graph_call(model: Any, batch: Batch) -> GraphCall:
-    """How a classifier of graphs is called, from its signature and what the graphs have.
+    """How a classifier of graphs is called, from its signature and what the graphs have; or what is missing is refused.
 
     A parameter that is alone, or the only one without a default and not called like a field, gets the whole batch, as
     ``data`` does. Else each parameter gets what it is called: ``x``, ``edge_index``, ``batch``, ``edge_attr``, ``pos``
     or any other field of the graphs but ``y``; a first and a second one of another name get ``x`` and ``edge_index``.
     Others keep their defaults.
 
-    Args:
-        model: a module or any callable.
-        batch: some of the graphs.
-
-    Raises:
-        InputError: if a parameter without a default cannot be filled.
-
     Example:
         >>> from torch_geometric.data import Data
         >>> batch = Batch.from_data_list([Data(x=torch.eye(2), edge_index=torch.tensor([[0], [1]]))])
         >>> bind_graph_call(lambda h, edges, batch: h, batch).bound
         (('h', 'x'), ('edges', 'edge_index'), ('batch', 'batch'))
-        >>> bind_graph_call(lambda data: data.x, batch).takes_data
-        True
-        >>> bind_graph_call(lambda x, edge_index, batch, pos: x, batch)
-        Traceback (most recent call last):
-        glasshouse.InputError: model: it needs the argument pos, which the graphs do not have. They have ...
     """
     parameters = [one for one in parameters_of(model) if one.kind in (*PLACED, inspect.Parameter.KEYWORD_ONLY)]
     needed = [one for one in parameters if one.default is inspect.Parameter.empty]
@@ -113,7 +90,7 @@ def bind_graph_call(model: Any, batch: Batch) -> GraphCall:
     bound: dict[str, str] = {}
     for place, one in enumerate(parameters):
         name = _field(one.name, model, fields, batch)
-        if name is None and place < len(_IN_PLACE) and one in needed and one.name not in _known_names():
+        if name is None and place < len(_IN_PLACE) and one in needed and one.name not in _KNOWN:
             name = _IN_PLACE[place] if _IN_PLACE[place] in fields else None
         if name is not None:
             bound[one.name] = name
@@ -142,10 +119,6 @@ def check_apart(ask: Callable[[Batch], Any], together: Any, few: Batch) -> None:
 def _fields(batch: Batch) -> list[str]:
     hidden = ("y", "batch", "ptr")
     return [name for name in sorted(batch.keys()) if name not in hidden and batch[name] is not None]
-
-
-def _known_names() -> set[str]:
-    return {*_FIELDS, *EDGE_NAMES, *_IN_PLACE}
 
 
 def _field(parameter: str, model: Any, fields: list[str], batch: Batch) -> str | None:

@@ -26,12 +26,7 @@ class Model(Protocol):
 
 
 def model_device(models: Sequence[Model]) -> torch.device | None:
-    """Where the first model with parameters lives; None if all are black boxes.
-
-    Example:
-        >>> model_device([torch.nn.Linear(1, 1)])
-        device(type='cpu')
-    """
+    """Where the first model with parameters lives; None if all are black boxes."""
     for model in models:
         if isinstance(model, nn.Module):
             for parameter in model.parameters():

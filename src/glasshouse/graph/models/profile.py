@@ -25,7 +25,6 @@ from glasshouse.core.outputs import (
     array_of,
     check_not_counts,
     looks_like_probabilities,
-    losses_from_logits,
 )
 from glasshouse.graph.layers.layer_type import counted_layers
 from glasshouse.graph.models.calls import Arguments, answer_of, bind_arguments, try_call
@@ -68,17 +67,16 @@ class ModelProfile:
 def _notes(profile: ModelProfile, stated: int | None) -> tuple[str, ...]:
     """What a reader of the report should know about how a model is asked, whose attribute ``hops`` is ``stated``."""
     notes = []
-    if profile.everywhere and profile.both_ways is False:
-        notes.append(
-            "The model's answers about a node depend on edges that lead away from it or its neighbours (as with "
-            "out-degrees), and the edges of the graph do not all go both ways, so every toggle asks it about a whole "
-            "graph, and the sum of eq. (6) runs over all members."
+    if profile.everywhere:
+        cause = (
+            "edges that lead away from it or its neighbours (as with out-degrees), and the edges of the graph do not "
+            "all go both ways"
+            if profile.both_ways is False
+            else "the whole graph (as with GraphNorm, a virtual node or the number of nodes)"
         )
-    elif profile.everywhere:
         notes.append(
-            "The model's answers about a node depend on the whole graph (as with GraphNorm, a virtual node or the "
-            "number of nodes), so every toggle asks it about a whole graph, and the sum of eq. (6) runs over all "
-            "members."
+            f"The model's answers about a node depend on {cause}, so every toggle asks it about a whole graph, and the "
+            f"sum of eq. (6) runs over all members."
         )
     elif profile.obstacle:
         notes.append(
@@ -184,27 +182,20 @@ AnyModel = Model | Profiled  # what a door takes
 
 
 def raw_models(models: Sequence[AnyModel]) -> list[Model]:
-    """The users' own models.
-
-    Example:
-        >>> raw_models([Profiled(len, ModelProfile()), max])
-        [<built-in function len>, <built-in function max>]
-    """
+    """The users' own models."""
     return [one.model if isinstance(one, Profiled) else one for one in models]
 
 
 def profile_models(
-    models: Sequence[AnyModel], data: Data, *, parts: bool = True, labels: Tensor | None = None
+    models: Sequence[AnyModel],
+    data: Data,
+    *,
+    parts: bool = True,  # whether models will be asked about parts of the graph; if not, their reach does not matter
+    labels: Tensor | None = None,  # [n] which show how many classes there are; ``data.y`` by default, if there is one
 ) -> list[Profiled]:
     """Take every model apart, or measure it; those whose profile is of such a graph already are returned as they are.
 
     Models of one shape get one reach, the largest, so that target and shadow models are asked in the same way.
-
-    Args:
-        models: the target and its shadow models.
-        data: the graph, with values of edges if it has any.
-        parts: whether models will be asked about parts of the graph; if not, their reach does not matter.
-        labels: [n] which show how many classes there are; ``data.y`` by default, if there is one.
 
     Example:
         >>> from torch_geometric.nn import GCN
@@ -263,14 +254,7 @@ def _profiles(
 
 
 def refuse_caches(models: Sequence[Model]) -> None:
-    """Refuse layers that keep the first edges that they saw, since models are asked with other edges.
-
-    Example:
-        >>> from torch_geometric.nn import GCNConv
-        >>> refuse_caches([GCNConv(2, 2, cached=True)])
-        Traceback (most recent call last):
-        glasshouse.InputError: model: it is a GCNConv with cached=True, which answers every query with the ...
-    """
+    """Refuse layers that keep the first edges that they saw, since models are asked with other edges."""
     for model in models:
         for name, layer in model.named_modules() if isinstance(model, nn.Module) else ():
             if getattr(layer, "cached", False) is True:
@@ -416,23 +400,13 @@ def _shape(model: Model) -> object:
 
 
 def node_logits(
-    models: Sequence[AnyModel], data: Data, edges: Tensor | None = None, *, ids: TextArray | None = None
+    models: Sequence[AnyModel],
+    data: Data,
+    edges: Tensor | None = None,  # which of its edges the models are given, bool [E] or positions; all by default
+    *,
+    ids: TextArray | None = None,  # [n] names of the nodes, for a refusal; their numbers by default
 ) -> Iterator[FloatArray]:
-    """Logits of one model after another, float64 [n, C], finite; a model with too few classes is refused.
-
-    Args:
-        models: to ask.
-        data: the graph.
-        edges: which of its edges the models are given, bool [E] or positions; all by default.
-        ids: [n] names of the nodes, for a refusal; their numbers by default.
-
-    Example:
-        >>> import torch
-        >>> data = Data(x=torch.eye(2), edge_index=torch.tensor([[0], [1]]), y=torch.tensor([0, 1]))
-        >>> next(node_logits([lambda x, edges: x - 1], data, torch.tensor([False])))
-        array([[ 0., -1.],
-               [-1.,  0.]])
-    """
+    """Logits of one model after another, float64 [n, C], finite; a model with too few classes is refused."""
     labels = data.y.cpu().numpy().astype(np.int64)
     names, last = np.arange(len(labels)).astype(str) if ids is None else ids, int(labels.max())
     for model in models:
@@ -443,12 +417,3 @@ def node_logits(
             raise InputError(f"models: one answers with shape {logits.shape}, but the labels go up to {last}.")
         check_finite(logits, names, place="model", labels=labels)
         yield finite_logits(logits)
-
-
-def node_losses(models: Sequence[AnyModel], data: Data, edges: Tensor | None = None) -> FloatArray:
-    """Losses of all models on all nodes, float64 [K, n], for all or some of the edges."""
-    labels = data.y.cpu().numpy().astype(np.int64)
-    found = np.empty((len(models), len(labels)))
-    for row, logits in zip(found, node_logits(models, data, edges), strict=True):
-        row[:] = losses_from_logits(logits, labels)
-    return found

@@ -18,17 +18,7 @@ T = TypeVar("T")
 
 
 class Memory:
-    """What is known about tensors, each by a weak reference; used by `remembered` while it is open.
-
-    Example:
-        >>> x = torch.ones(3)
-        >>> memory = Memory()
-        >>> with memory.open():
-        ...     remembered(x, "sum", lambda: float(x.sum())), remembered(x, "sum", lambda: -1.0)
-        (3.0, 3.0)
-        >>> remembered(x, "sum", lambda: -1.0)  # not open
-        -1.0
-    """
+    """What is known about tensors, each by a weak reference; used by `remembered` while it is open."""
 
     def __init__(self) -> None:
         self.known: Any = WeakTensorKeyDictionary()  # tensor -> its version, and what is known by name
@@ -60,11 +50,6 @@ def remembered(tensor: Tensor, name: Hashable, make: Callable[[], T]) -> T:
     """What ``make`` returns, which must follow from the tensor alone; called once per tensor and name in a memory.
 
     A tensor that was written to is another one. The result must not hold the tensor itself, or neither would ever go.
-
-    Args:
-        tensor: of a graph, such as its features.
-        name: of the result.
-        make: computes it.
     """
     if not _OPEN or tensor.is_inference():  # writes to an inference tensor are not counted
         return make()

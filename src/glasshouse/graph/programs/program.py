@@ -27,12 +27,7 @@ TOLERANCES = {
 
 
 def tolerance(what: str, dtype: torch.dtype = torch.float32) -> float:
-    """The share of the largest value below which differences are rounding; see `TOLERANCES`.
-
-    Example:
-        >>> tolerance("another way"), tolerance("another way", torch.float64)
-        (0.0001, 1e-09)
-    """
+    """The share of the largest value below which differences are rounding; see `TOLERANCES`."""
     return TOLERANCES[what][dtype is not torch.float64]
 
 
@@ -42,12 +37,7 @@ class NoProgram(Exception):  # noqa: N818 (it is an answer, not a fault)
 
 @dataclass(frozen=True)
 class Value:
-    """The place of a value in the arguments of a call, by its name.
-
-    Example:
-        >>> filled((Value("x"), None), {"x": 3})
-        (3, None)
-    """
+    """The place of a value in the arguments of a call, by its name."""
 
     name: str
 
@@ -175,12 +165,7 @@ class Program:
         return tuple(name for name in INPUTS[2:] if name in read)
 
     def run(self, root: nn.Module, values: Mapping[str, Tensor | None]) -> dict[str, Any]:
-        """Every value of the program for one traced model on a whole graph; the plain twin of all fast engines.
-
-        Args:
-            root: the traced module (`glasshouse.graph.programs.trace.Asked`).
-            values: the inputs by name.
-        """
+        """Every value of the program for one traced model on a whole graph; the plain twin of all fast engines."""
         found: dict[str, Any] = dict(values)
         for step, call in self.calls(root):
             args, kwargs = step.arguments(found)
@@ -194,15 +179,7 @@ class Program:
 
 
 def arguments_of(layer: nn.Module, step: MessageStep) -> dict[str, Any]:
-    """The arguments of a recorded call by the names of the layer's parameters, without those that are None.
-
-    Example:
-        >>> from torch_geometric.nn import GCNConv
-        >>> from glasshouse.graph.programs.trace import traced
-        >>> layer = GCNConv(3, 2)
-        >>> sorted(arguments_of(layer, traced(layer).messages[0]))
-        ['edge_index', 'x']
-    """
+    """The arguments of a recorded call by the names of the layer's parameters, without those that are None."""
     kind: Any = type(layer)
     try:
         bound = _parameters(kind).bind(layer, *step.args, **step.kwargs)
@@ -218,15 +195,7 @@ def _parameters(kind: Any) -> inspect.Signature:
 
 
 def toggled_type(layer: Any, step: MessageStep) -> LayerType | None:
-    """The type of a layer, if its formula is right for the layer as it is called and evaluated here.
-
-    Example:
-        >>> from torch_geometric.nn import GCNConv
-        >>> from glasshouse.graph.programs.trace import traced
-        >>> layer = GCNConv(3, 2, cached=True)
-        >>> toggled_type(layer, traced(layer).messages[0]) is None
-        True
-    """
+    """The type of a layer, if its formula is right for the layer as it is called and evaluated here."""
     kind, given = LAYER_TYPES.get(type(layer)), arguments_of(layer, step)
     if kind is None or not kind.takes(layer, given) or not all(isinstance(one, Value) for one in given.values()):
         return None

@@ -50,18 +50,11 @@ _ABOUT = (Tensor.size, Tensor.dim, Tensor.numel)  # these ask about the shape of
 
 
 class RowOperations:
-    """How the calls of a row step are done for all models; those of evaluation, which training replaces in part.
-
-    Args:
-        root: the first model, whose modules show their options.
-        weights: by name, each [K, ...].
-
-    Attributes:
-        direct: whether no call goes through ``vmap``.
-    """
+    """How the calls of a row step are done for all models; those of evaluation, which training replaces in part."""
 
     def __init__(self, root: nn.Module, weights: Weights) -> None:
-        self.root, self.weights, self.direct = root, weights, True
+        self.root, self.weights = root, weights  # the first model's modules show their options
+        self.direct = True  # whether no call goes through ``vmap``
 
     def compiled(self, step: RowStep, after: fx.Node | None = None) -> Callable[..., Any]:
         """The step as a function of its inputs; or what is left of it after its first call, of that call's result."""
@@ -205,12 +198,7 @@ def _mapped(function: Any, args: Any, kwargs: Any, weights: Weights) -> Any:
 
 
 def weights_of(weights: Weights, path: str) -> Weights:
-    """The weights of one part of a model, by their names within that part.
-
-    Example:
-        >>> list(weights_of({"convs.0.bias": torch.ones(2, 1), "convs.1.bias": torch.ones(2, 1)}, "convs.1"))
-        ['bias']
-    """
+    """The weights of one part of a model, by their names within that part."""
     prefix = f"{path}." if path else ""
     return {name.removeprefix(prefix): tensor for name, tensor in weights.items() if name.startswith(prefix)}
 
@@ -227,12 +215,7 @@ _COLUMNS = 16  # a product with fewer columns takes MKL three times as long as i
 
 
 def project(inputs: Tensor, weight: Tensor) -> Tensor:
-    """Each model's own linear map: inputs [rows, models or 1, width] by weight [models, width, out].
-
-    Example:
-        >>> project(torch.ones(4, 1, 3), torch.ones(2, 3, 5)).shape
-        torch.Size([4, 2, 5])
-    """
+    """Each model's own linear map: inputs [rows, models or 1, width] by weight [models, width, out]."""
     models, width, out = weight.shape
     if inputs.shape[1] == 1:
         return (inputs[:, 0] @ weight.transpose(0, 1).reshape(width, models * out)).view(-1, models, out)
@@ -245,20 +228,8 @@ def project(inputs: Tensor, weight: Tensor) -> Tensor:
 def stacked_rows(step: RowStep, roots: Sequence[nn.Module], sample: Sequence[Tensor]) -> RowFunction:
     """One function for all models: rows [rows, models, width] in and out, or [rows, 1, width] if models share them.
 
-    Where the table of operations gives other numbers or fails, it is one model at a time.
-
-    Args:
-        step: the operations.
-        roots: the traced modules (`glasshouse.graph.programs.trace.Asked`) of all models, in evaluation mode.
-        sample: for each input a few rows [rows, models or 1, width], to compare ways to compute.
-
-    Example:
-        >>> from torch_geometric.nn import GCN
-        >>> from glasshouse.graph.programs.trace import Asked, traced
-        >>> models = [GCN(3, 4, num_layers=2, out_channels=2).eval() for _ in range(5)]
-        >>> step = traced(models[0]).steps[1]
-        >>> stacked_rows(step, [Asked(model) for model in models], [torch.randn(7, 5, 4)])(torch.randn(9, 5, 4)).shape
-        torch.Size([9, 5, 4])
+    Where the table of operations gives other numbers or fails, it is one model at a time. The traced modules of all
+    models, ``roots``, are in evaluation mode; a few rows of each input, ``sample``, are there to compare both ways.
     """
     one_by_one = _OneByOne(step, roots)
     wanted = one_by_one(*sample)
@@ -286,12 +257,7 @@ def stacked_modules(modules: Sequence[nn.Module], sample: Tensor) -> RowFunction
 
 
 def is_direct(function: RowFunction) -> bool:
-    """Whether a function works on tensors alone, without a module whose weights are exchanged while it runs.
-
-    Example:
-        >>> is_direct(torch.relu)
-        True
-    """
+    """Whether a function works on tensors alone, without a module whose weights are exchanged while it runs."""
     return bool(getattr(getattr(function, "__self__", function), "direct", True))
 
 

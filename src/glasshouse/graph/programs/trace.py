@@ -15,6 +15,7 @@ from torch import Tensor, fx, nn
 from torch_geometric.data import Data
 from torch_geometric.nn import JumpingKnowledge, MessagePassing
 
+from glasshouse.core.errors import first_line
 from glasshouse.graph.programs.program import MessageStep, NoProgram, Program, RowStep, Step, Value
 
 _ABOUT = ("size", "dim", "numel", "new_zeros", "new_ones")  # methods that ask about a tensor or make one like it
@@ -201,27 +202,15 @@ _NAMES = ("logits", "probabilities", "probs", "prediction_logits")  # as `glassh
 
 
 class Asked(nn.Module):
-    """A model with one way to call it, whatever its own arguments are; the root of every trace.
-
-    Args:
-        model: the user's module.
-        takes_data: whether it wants one `Data`.
-        keywords: names of its arguments and the edge values that they get, such as ``{"edge_weight": "edge_weight"}``.
-
-    Example:
-        >>> Asked(nn.Linear(2, 2), takes_data=False)
-        Asked(
-          (model): Linear(in_features=2, out_features=2, bias=True)
-        )
-    """
+    """A model with one way to call it, whatever its own arguments are; the root of every trace."""
 
     def __init__(
         self, model: nn.Module, *, takes_data: bool = False, keywords: Mapping[str, str] | None = None
     ) -> None:
         super().__init__()
         self.model = getattr(model, "_orig_mod", model)  # what torch.compile wraps does the same
-        self.takes_data = takes_data
-        self.keywords = dict(keywords or {})
+        self.takes_data = takes_data  # whether it wants one `Data`
+        self.keywords = dict(keywords or {})  # the edge values that its arguments get, by the names of both
 
     def forward(self, x: Tensor, edge_index: Tensor, edge_weight: Tensor | None, edge_attr: Tensor | None) -> Any:
         """What the model answers."""
@@ -269,14 +258,13 @@ def traced(model: nn.Module, *, takes_data: bool = False, keywords: Mapping[str,
             with torch.no_grad():
                 graph = _Tracer(whole).trace(root)
             _tidy(graph, root)
-            inside = _own_message_passing(root, graph, whole)
+            inside = _own_message_passing(graph, whole)
         except NoProgram:
             raise
         except Exception as error:
             inside = _where(error, root, whole)
             if inside is None:
-                line = (str(error).splitlines() or [""])[0][:160]
-                raise NoProgram(f"its forward pass cannot be traced ({type(error).__name__}: {line})") from error
+                raise NoProgram(f"its forward pass cannot be traced ({first_line(error)})") from error
         if inside is None:
             break
         whole |= {inside}
@@ -297,13 +285,7 @@ class _Called(nn.Module):
 
 
 def traced_rows(module: nn.Module) -> RowStep | None:
-    """A module of single rows, such as GIN's perceptron, as operations named within it; None if it cannot be traced.
-
-    Example:
-        >>> step = traced_rows(nn.Sequential(nn.Linear(2, 2), nn.ReLU()))
-        >>> [node.target for node in step.graph.nodes]
-        ['rows', '0', '1', 'output']
-    """
+    """A module of single rows, such as GIN's perceptron, as operations named within it; None if it cannot be traced."""
     root = _Called(module)
     try:
         graph = _Tracer(frozenset()).trace(root)
@@ -368,7 +350,7 @@ def _answer(graph: fx.Graph) -> fx.Node:
     return returned
 
 
-def _own_message_passing(root: Asked, graph: fx.Graph, whole: frozenset[str]) -> str | None:
+def _own_message_passing(graph: fx.Graph, whole: frozenset[str]) -> str | None:
     """The innermost module that uses ``edge_index`` by operations of its own; it is then taken as one layer."""
     index = next(node for node in graph.nodes if node.op == "placeholder" and node.name == "edge_index")
     for node in index.users:
@@ -400,23 +382,13 @@ def _signature(steps: Sequence[Step], output: str, root: nn.Module) -> tuple[obj
     return (tuple(calls), tuple((path, settings_of(root.get_submodule(path))) for path in sorted(used)))
 
 
-def same_settings(models: Sequence[nn.Module]) -> bool:
-    """Whether models have the same parts with the same settings."""
-    return len({settings_of(model) for model in models}) <= 1
-
-
 def settings_of(model: nn.Module) -> Hashable:
-    """The parts of a model by their paths, with their types and settings; weights are not among them.
+    """The parts of a model by their paths, with their types and settings; weights are not among them."""
 
-    Example:
-        >>> settings_of(nn.Linear(2, 3)) == settings_of(nn.Linear(2, 3))
-        True
-    """
-    return tuple((path, _setting(type(part)), _attributes(part)) for path, part in model.named_modules())
+    def settings(part: nn.Module) -> Hashable:
+        return tuple(sorted((name, _setting(value)) for name, value in vars(part).items() if not name.startswith("_")))
 
-
-def _attributes(part: nn.Module) -> Hashable:
-    return tuple(sorted((name, _setting(value)) for name, value in vars(part).items() if not name.startswith("_")))
+    return tuple((path, _setting(type(part)), settings(part)) for path, part in model.named_modules())
 
 
 def _setting(value: Any) -> str:

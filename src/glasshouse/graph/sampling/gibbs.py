@@ -47,15 +47,6 @@ def gibbs_masks(
 
     Returns:
         Masks, bool [chains, n], and how the run went.
-
-    Example:
-        >>> import torch
-        >>> from glasshouse.graph.models.networks import build_gnn
-        >>> pair = Data(x=torch.eye(2), edge_index=torch.tensor([[0, 1], [1, 0]]), y=torch.tensor([0, 1]))
-        >>> models = [build_gnn("gcn", features=2, hidden=4, classes=2) for _ in range(3)]
-        >>> masks, info = gibbs_masks(models, pair, chains=4, passes=2)
-        >>> masks.shape, info.acceptance_rate
-        ((4, 2), 1.0)
     """
     began = time.perf_counter()
     n = int(data.num_nodes)

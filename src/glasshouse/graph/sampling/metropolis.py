@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -183,16 +184,6 @@ class ChainsInStep:
 _ROUND = 50  # steps between two adjustments of the flip share
 
 
-@dataclass(frozen=True, kw_only=True)
-class Schedule:
-    """How long a chain walks before and between the configurations that are kept, and what it may flip."""
-
-    burn_in: int
-    thinning: int
-    flip_share: float
-    candidates: IntArray
-
-
 def metropolis_masks(
     models: Sequence[Any],  # the target first, then the shadow models
     data: Data,
@@ -221,35 +212,26 @@ def metropolis_masks(
 
     Returns:
         Masks, bool [samples, n], and how the run went.
-
-    Example:
-        >>> import torch
-        >>> from glasshouse.graph.models.networks import build_gnn
-        >>> pair = Data(x=torch.eye(2), edge_index=torch.tensor([[0, 1], [1, 0]]), y=torch.tensor([0, 1]))
-        >>> models = [build_gnn("gcn", features=2, hidden=4, classes=2) for _ in range(3)]
-        >>> masks, info = metropolis_masks(models, pair, samples=5, burn_in=100, thinning=2)
-        >>> masks.shape, 0 < info.acceptance_rate <= 1
-        ((5, 2), True)
     """
     began = time.perf_counter()
     n, cores, each = int(data.num_nodes), threads or available_cores(), -(-samples // chains)
     start = ChainStart.of(models, data, prior, usable=usable_shadows, chains=chains, seed=seed)
     candidates = np.flatnonzero(np.isfinite(start.prior_logit))
-    schedule = Schedule(burn_in=burn_in, thinning=thinning, flip_share=flip_share, candidates=candidates)
+    walked = partial(run_chains, burn_in=burn_in, thinning=thinning, flip_share=flip_share, candidates=candidates)
     kept = np.zeros((each, chains, n), np.bool_)
     taken, shares = np.zeros(chains, np.int64), np.zeros(chains)
     steps = chains * (burn_in + each * thinning)
     # Evaluation mode is set here, once: a thread that ends it would switch dropout on for the others.
     with evaluation_mode(start.models), open_bar(total=steps, label="Metropolis-Hastings chains", unit="steps") as done:
         if walk_in_step(start.models, start.data):
-            taken, shares = run_chains(ChainsInStep(start), schedule, start.sources, kept, done)
+            taken, shares = walked(ChainsInStep(start), start.sources, kept, done)
         else:
             new_chain, side_by_side = chain_maker(start.models, start.data, start.usable, threads=cores)
 
             def run(chain: Chain, number: int) -> None:
                 chain.begin(start.masks[number])
                 alone, own = OneChain(chain=chain, prior_logit=start.prior_logit), slice(number, number + 1)
-                taken[own], shares[own] = run_chains(alone, schedule, start.sources[own], kept[:, own], done)
+                taken[own], shares[own] = walked(alone, start.sources[own], kept[:, own], done)
 
             with open_workers(min(cores, chains) if side_by_side else 1, new_chain) as workers:
                 workers.each(run, range(chains))
@@ -263,14 +245,17 @@ def metropolis_masks(
 
 def run_chains(
     walker: Walker,
-    schedule: Schedule,
     sources: Sequence[np.random.Generator],
     kept: BoolArray,
     done: Callable[[int], None],
+    *,
+    burn_in: int,
+    thinning: int,
+    flip_share: float,
+    candidates: IntArray,  # that may be flipped
 ) -> tuple[IntArray, FloatArray]:
     """Burn in, then fill ``kept`` [samples, chains, n]; each chain's accepted proposals after that, and tuned share."""
-    candidates = schedule.candidates
-    shares = np.full(len(sources), schedule.flip_share)
+    shares = np.full(len(sources), flip_share)
 
     def walk(steps: int) -> IntArray:
         pairs = zip(sources, shares, strict=True)
@@ -278,12 +263,12 @@ def run_chains(
         done(steps * len(blocks))
         return walker.steps(blocks)
 
-    for first in range(0, schedule.burn_in, _ROUND):
-        steps = min(_ROUND, schedule.burn_in - first)
+    for first in range(0, burn_in, _ROUND):
+        steps = min(_ROUND, burn_in - first)
         rates, smallest = walk(steps) / steps, 1 / max(len(candidates), 1)
         shares = np.array([tuned(share, rate, smallest=smallest) for share, rate in zip(shares, rates, strict=True)])
     taken = np.zeros(len(sources), np.int64)
     for masks in kept:
-        taken += walk(schedule.thinning)
+        taken += walk(thinning)
         masks[:] = walker.masks
     return taken, shares

@@ -147,25 +147,16 @@ class Step(NamedTuple):
 
 
 def training_steps(
-    batches: Batches | None, graph: InducedGraph, counted: Tensor, *, seed: int, device: torch.device
+    batches: Batches | None,
+    graph: InducedGraph,  # what a model may be trained on
+    counted: Tensor,  # [n] the nodes whose loss counts
+    *,
+    seed: int,  # of the training; each epoch has a random stream of its own
+    device: torch.device,  # where a step is computed; the graph itself may be elsewhere
 ) -> Callable[[int], Iterator[Step]]:
     """The steps of an epoch, by its number; without ``batches`` the whole graph, each time.
 
     Parts without a node whose loss counts are left out.
-
-    Args:
-        batches: how the graph is cut.
-        graph: what a model may be trained on.
-        counted: [n] the nodes whose loss counts.
-        seed: of the training; each epoch has a random stream of its own.
-        device: where a step is computed; the graph itself may be elsewhere.
-
-    Example:
-        >>> x, edges = torch.eye(4), torch.tensor([[0, 1], [1, 0]])
-        >>> graph, everyone = InducedGraph(x, edges, torch.tensor([0, 1, 0, 1])), torch.ones(4, dtype=torch.bool)
-        >>> steps = training_steps(RandomNodes(parts=2), graph, everyone, seed=0, device=torch.device("cpu"))
-        >>> [len(step.y) for step in steps(1)]
-        [2, 2]
     """
     if batches is None:
         whole = Step(graph.shown(), graph.y, counted)

@@ -27,13 +27,7 @@ _FEW = 1e-3  # losses as small as this do not show which graph a model knows, an
 
 
 def check_setting(setting: str) -> None:
-    """Refuse a setting that does not exist.
-
-    Example:
-        >>> check_setting("inductiv")
-        Traceback (most recent call last):
-        glasshouse.InputError: setting: "inductiv" is not known. Use "inductive" or "transductive".
-    """
+    """Refuse a setting that does not exist."""
     if setting not in ("inductive", "transductive"):
         raise InputError(f'setting: "{setting}" is not known. Use "inductive" or "transductive".')
 
@@ -60,24 +54,18 @@ def fit_ratios(models: Sequence[AnyModel], data: Data, members: BoolArray) -> Fl
 def looks_transductive(ratios: FloatArray, *, inductive: FloatArray | None = None) -> bool:
     """Whether models fit their members so much better in the whole graph that they must have been trained on it.
 
-    Args:
-        ratios: `fit_ratios` of models that were trained by one trainer; all must show it.
-        inductive: those of models of which it is known that they saw only their members. How far a ratio is from 1
-            depends on how long models are trained, so they say what is low; None if no such models are known.
+    All `fit_ratios` of models that were trained by one trainer must show it. How far a ratio is from 1 depends on how
+    long models are trained, so those of models that are known to be ``inductive``, if there are any, say what is low.
     """
     low = _CLEARLY if inductive is None else min(_LOWER * float(inductive.min(initial=np.inf)), 1.0)
     return bool(len(ratios)) and float(ratios.max()) < low
 
 
 def node_accuracy(model: AnyModel, data: Data, nodes: BoolArray, *, setting: Setting = "inductive") -> float:
-    """Accuracy on some nodes; NaN if there are none.
+    """Accuracy on some nodes, bool [n]; NaN if there are none.
 
-    Args:
-        model: to ask.
-        data: the graph.
-        nodes: [n] which nodes are counted.
-        setting: if inductive, the model is asked about the graph that these nodes induce: members as in training,
-            others without any member. If transductive, it is asked about the whole graph.
+    An inductive model is asked about the graph that these nodes induce: members as in training, others without any
+    member. A transductive one is asked about the whole graph.
     """
     if not nodes.any():
         return float("nan")
@@ -85,14 +73,7 @@ def node_accuracy(model: AnyModel, data: Data, nodes: BoolArray, *, setting: Set
 
 
 def node_choices(model: AnyModel, data: Data, nodes: BoolArray, *, setting: Setting = "inductive") -> IntArray:
-    """The class that a model takes for the most likely one, of each of some nodes; arguments as in `node_accuracy`.
-
-    Example:
-        >>> import torch
-        >>> data = Data(x=torch.eye(2), edge_index=torch.empty(2, 0, dtype=torch.long), y=torch.tensor([0, 0]))
-        >>> node_choices(lambda x, edge_index: x, data, np.array([False, True]))
-        array([1])
-    """
+    """The class that a model takes for the most likely one, of each of some nodes; arguments as in `node_accuracy`."""
     asked = nodes if setting == "inductive" else np.ones_like(nodes)
     chosen: IntArray = _answers(model, data, asked)[1].argmax(dim=-1).cpu().numpy()
     return chosen[nodes[asked]]

@@ -1,4 +1,7 @@
-"""Train a graph neural network on the subgraph of its members."""
+"""Train a graph neural network on the subgraph of its members, or many of one architecture in one batch.
+
+In a batch, their weights are stacked and the members' graphs lie side by side.
+"""
 
 from __future__ import annotations
 
@@ -16,15 +19,31 @@ from glasshouse.core.arrays import BoolArray
 from glasshouse.core.errors import InputError, raise_faults
 from glasshouse.core.randomness import seed_for
 from glasshouse.data import Population, as_members
-from glasshouse.graph.data.subgraph import induced
+from glasshouse.graph.data.subgraph import InducedGraph, induced
 from glasshouse.graph.models.calls import bind_arguments, call_first
 from glasshouse.graph.models.edge_values import held_values
 from glasshouse.graph.models.networks import GNN, NETWORKS, Network
-from glasshouse.graph.training.many.train import train_batched
+from glasshouse.graph.programs.program import MessageStep, NoProgram
+from glasshouse.graph.programs.trace import settings_of
+from glasshouse.graph.training.many.check import Plan, mean_losses, planned
+from glasshouse.graph.training.many.graph import BatchedGraph, padded_size
+from glasshouse.graph.training.many.program import BatchedProgram
 from glasshouse.graph.training.minibatches import Batches, training_steps
 from glasshouse.graph.training.setting import Setting, node_accuracy
-from glasshouse.training.batches import fitting_threads, logits_of
+from glasshouse.training.batches import (
+    ModuleBatch,
+    fitting_threads,
+    logits_of,
+    one_thread_per_operation,
+    optimizer_obstacle,
+    say_once,
+    split,
+    spread,
+)
 from glasshouse.training.trainer import check_factory
+
+_TOGETHER = 4  # models per batch on a CPU
+_TRIED = 2  # models whose first step is compared
 
 OptimizerFactory = Callable[[Iterable[nn.Parameter]], torch.optim.Optimizer]
 
@@ -149,8 +168,7 @@ class GNNTrainer:
         labelled = graph.y >= 0
         if transductive:
             labelled &= torch.from_numpy(members).to(stored)
-        if not bool(labelled.any()):
-            raise InputError("members: no member has a label, so there is nothing to train on.")
+        _check_labelled(labelled)
         steps = training_steps(self.batches, graph, labelled, seed=seed, device=self.place)
         with torch.random.fork_rng():  # weights and dropout use our seed, and the user's random stream stays unchanged
             torch.manual_seed(seed_for(seed, "weights"))
@@ -194,7 +212,33 @@ class GNNTrainer:
         """
         _check_data(data)
         masks = as_members(members, (len(seeds), int(data.num_nodes)), place="members")
-        return train_batched(self, data, masks, seeds)
+        if not len(masks):
+            return []
+        with torch.random.fork_rng():
+            fresh = [_untrained(self, data, seed) for seed in seeds]
+            with one_thread_per_operation():  # a few steps are too short to share
+                plan = _plan(self, data, masks, fresh)
+        if isinstance(plan, str):
+            say_once(f"Models are trained one at a time: {plan}.")
+            return [self(data, who, seed) for who, seed in zip(masks, seeds, strict=True)]
+        sizes = [padded_size(int(who.sum())) for who in masks]
+        bytes_each = _bytes_each(plan, fresh[0], data, max(sizes))
+
+        def train(group: list[int]) -> list[nn.Module]:
+            streams = [seed_for(seeds[index], "dropout") for index in group]
+            random = [torch.Generator(self.place).manual_seed(stream) for stream in streams]
+            graph = BatchedGraph.of(_member_graphs(self, data, masks[group]), random=random)
+            modules = ModuleBatch([fresh[index] for index in group])
+            step = BatchedProgram(plan.program, modules, graph, apart=plan.apart)
+            optimizer = self.optimizer(modules.parameters.values())
+            for _ in range(self.epochs):
+                optimizer.zero_grad(set_to_none=True)
+                mean_losses(step()[step.output], plan.read, graph).backward()
+                optimizer.step()
+            return modules.unbatch()
+
+        groups = split(sizes, bytes_each=bytes_each, device=self.place, together=_TOGETHER)
+        return spread(train, groups, device=self.place)
 
     def untrained(self, data: Data) -> nn.Module:
         """A fresh module for this graph, from torch's current random stream."""
@@ -210,3 +254,61 @@ def _check_data(data: Any) -> None:
             "trainer: GNNTrainer trains on the nodes of one graph. Pass GraphClassifierTrainer for a population of "
             "graphs, TorchTrainer or SklearnTrainer for other records."
         )
+
+
+def batching_obstacle(trainer: GNNTrainer, data: Data, members: BoolArray) -> str | None:
+    """Why models of this trainer must be trained one at a time, in words, or None; it tries one step."""
+    with torch.random.fork_rng():
+        found = _plan(trainer, data, members, [_untrained(trainer, data, seed) for seed in range(len(members))])
+    return found if isinstance(found, str) else None
+
+
+def _untrained(trainer: GNNTrainer, data: Data, seed: int) -> nn.Module:
+    torch.manual_seed(seed_for(seed, "weights"))
+    return trainer.untrained(data).to(trainer.place)
+
+
+def _check_labelled(labelled: Tensor) -> None:
+    """Refuse members, bool [n] whether each has a label, of whom nobody has one."""
+    if not bool(labelled.any()):
+        raise InputError("members: no member has a label, so there is nothing to train on.")
+
+
+def _member_graphs(trainer: GNNTrainer, data: Data, members: BoolArray) -> list[InducedGraph]:
+    graphs = [induced(data, who, device=trainer.place) for who in members]
+    for graph in graphs:
+        _check_labelled(graph.y >= 0)
+    return graphs
+
+
+def _plan(trainer: GNNTrainer, data: Data, members: BoolArray, models: Sequence[nn.Module]) -> Plan | str:
+    """How models are trained together, or why they are not. It is tried on the two graphs that are filled up most."""
+    if trainer.batches is not None:
+        return "each of them is trained by parts of the graph"
+    if trainer.setting == "transductive":
+        return "in the transductive setting each of them sees the whole graph"
+    obstacle = optimizer_obstacle(trainer.optimizer, models[0].parameters())
+    if obstacle:
+        return obstacle
+    if len({settings_of(model) for model in models}) > 1:
+        return "the models are not all of one shape"
+    sizes = [int(who.sum()) for who in members]
+    size = padded_size(min(sizes, key=lambda nodes: nodes - padded_size(nodes)))
+    picked = sorted((k for k, nodes in enumerate(sizes) if padded_size(nodes) == size), key=lambda k: sizes[k])[:_TRIED]
+    graphs = _member_graphs(trainer, data, members[picked])
+    try:
+        return planned([models[k] for k in picked], graphs, classes=int(data.y.max()) + 1)
+    except NoProgram as reason:
+        return f"of {type(models[0]).__name__}, {reason}"
+    except Exception as error:  # whatever is wrong with a model, training it alone says it better
+        return f"a step of {type(models[0]).__name__} cannot be tried in a batch ({type(error).__name__})"
+
+
+def _bytes_each(plan: Plan, model: nn.Module, data: Data, size: int) -> int:
+    """A generous guess at a model's share of a batch: features, messages, hidden values, weights and their moments."""
+    edges = int(data.edge_index.shape[1]) * size // max(1, len(data.x))
+    weights = sum(parameter.numel() for parameter in model.parameters())
+    per_step = [
+        plan.widths[step.name] * (8 * size + 4 * edges * isinstance(step, MessageStep)) for step in plan.program.steps
+    ]
+    return 4 * (size * int(data.x.shape[1]) + 4 * weights + sum(per_step))

@@ -7,8 +7,8 @@ import torch
 from glasshouse.core.errors import InputError
 from glasshouse.graph import Scene
 from glasshouse.graph.attacks.stacking.pool_signals import plain_answers, sampled_answers
-from glasshouse.graph.models.profile import node_losses
 from glasshouse.graph.rule.toggling import toggle_answers
+from tests.graph.random_graphs import node_losses
 from tests.graph.scenes import trained_scene
 
 

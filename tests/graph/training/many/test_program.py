@@ -34,8 +34,7 @@ from torch_geometric.nn import (
     TransformerConv,
 )
 
-from glasshouse.graph.training.many.train import _plan, _untrained
-from glasshouse.graph.training.trainer import GNNTrainer, sgd
+from glasshouse.graph.training.trainer import GNNTrainer, _plan, _untrained, sgd
 
 FEATURES, HIDDEN, CLASSES = 30, 8, 3
 Make = Callable[[int, int], nn.Module]

@@ -19,8 +19,7 @@ from glasshouse.data import complementary_halves
 from glasshouse.graph.data.synthetic import citation_graph
 from glasshouse.graph.models.networks import GNN, NETWORKS
 from glasshouse.graph.training.many.graph import drop
-from glasshouse.graph.training.many.train import batching_obstacle
-from glasshouse.graph.training.trainer import GNNTrainer, adam, sgd
+from glasshouse.graph.training.trainer import GNNTrainer, adam, batching_obstacle, sgd
 from glasshouse.training.batches import say_once
 
 SPARSE = citation_graph(nodes=129, classes=3, words=400, topic_words=20)  # halves of 64 and 65: two padded sizes

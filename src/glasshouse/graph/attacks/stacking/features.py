@@ -33,13 +33,6 @@ class GraphContext:
 
     Kin is for queries that do not depend on a sample: nodes queried alone are compared by their features, and in the
     whole graph also by their neighbours' mean features.
-
-    Example:
-        >>> import torch
-        >>> edges = torch.tensor([[0, 1, 2, 1], [1, 0, 1, 2]])
-        >>> context = GraphContext.of(Data(x=torch.eye(4), edge_index=edges, y=torch.tensor([0, 1, 0, 1])))
-        >>> context.mean(np.array([1.0, 0.0, 0.0, 9.0]), alone=0.5)
-        array([0. , 0.5, 0. , 0.5])
     """
 
     adjacency: csr_array  # [J, n] 1 for each neighbour of an asked node; J = n if all nodes are asked
@@ -127,21 +120,16 @@ class TargetSignals:
 
 
 def plain_features(
-    targets: Sequence[tuple[Evidence, Evidence]],
+    targets: Sequence[tuple[Evidence, Evidence]],  # of each target the losses without edges and in the whole graph
     context: GraphContext,
     *,
     mode: Mode,
+    # of each target BASE's log-odds [n] of all nodes, if the targets' losses are those of asked nodes only
     odds: Sequence[FloatArray] | None = None,
 ) -> list[Features]:
     """Features of several targets that do not depend on sampled training sets, and so are the same in every round.
 
     Kin are asked about all targets at once, which costs a fraction.
-
-    Args:
-        targets: of each target the losses without edges and those in the whole graph.
-        context: what is known from the graph.
-        mode: ``"online"`` or ``"offline"``.
-        odds: of each target BASE's log-odds [n] of all nodes, if the targets' losses are those of asked nodes only.
     """
     found: list[Features] = [{} for _ in targets]
     for place, query in enumerate(("alone", "whole")):

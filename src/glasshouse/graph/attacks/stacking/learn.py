@@ -152,15 +152,12 @@ class Learned:
     ) -> tuple[FloatArray, float]:
         """Log-odds [n] about the target after the last round, the mean over panels of references; and its unlikeness.
 
-        That is how far its answers are from those of simulated targets, in standard deviations. A target unlike all
-        simulated ones is judged by the first round only; see `_unlike`.
+        That is how far its answers are from those of simulated targets, in standard deviations; these are weighted to
+        the ``prior``, the share of members that is expected, one number or one per node. The log-odds are for the
+        pool's own `share`. A target unlike all simulated ones is judged by the first round only; see `_unlike`.
 
-        Args:
-            scene: the target, and the pool that was learned from.
-            prior: the share of members that is expected, one number or one per node: simulated targets are weighted to
-                it before the target is compared with them. The log-odds are for the pool's own `share`.
-            place: of a simulated target in the plan: the target is then judged as that one is, by its references alone
-                and by the predictor that was learned without it.
+        With the ``place`` of a simulated target in the plan, the target is judged as that one is: by its references
+        alone and by the predictor that was learned without it.
         """
         pool, panels, group = self.pool, self._panels, None
         if place is not None:

@@ -323,11 +323,6 @@ class SimilarNodes:
 
     Time and memory grow with the nodes and their non-zero features. Each set of features and the work on them take at
     most 256 MiB (`ROOM`); sparse features on a GPU twice that.
-
-    Example:
-        >>> kin = SimilarNodes.of(np.array([[1.0], [1.0], [-1.0], [-1.0]]), np.array([0, 0, 0, 1]))
-        >>> abs(kin.expected(np.array([1.0, 0.0, 0.0, 0.0]))[:2]).round(2)  # node 0's own answer is left out
-        array([0.  , 0.76])
     """
 
     solver: Solver

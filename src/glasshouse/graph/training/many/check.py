@@ -39,20 +39,8 @@ def planned(models: Sequence[nn.Module], graphs: Sequence[InducedGraph], *, clas
 
     One step without dropout is compared with the step of each module on its own: logits, gradients and buffers. So
     whatever looks at the number of nodes, at other nodes or at other models is found. Row-wise operations that are
-    not row-wise, as GraphNorm, are then done for one model after another.
-
-    Args:
-        models: some that are alike, untrained.
-        graphs: one per model, of one padded size; the more nodes fill one up, the more the comparison shows.
-        classes: how many there are.
-
-    Example:
-        >>> from torch_geometric.nn import GCN
-        >>> one = InducedGraph(torch.eye(2), torch.tensor([[0], [1]]), torch.tensor([0, 1]))
-        >>> planned([GCN(2, 4, num_layers=2, out_channels=2)], [one], classes=2).apart
-        frozenset()
-        >>> sorted(planned([GCN(2, 4, num_layers=2, out_channels=2, norm="GraphNorm")], [one], classes=2).apart)
-        ['model_dropout']
+    not row-wise, as GraphNorm, are then done for one model after another. There is one graph per model, all of one
+    padded size; the more nodes fill one up, the more the comparison shows.
     """
     arguments = bind_arguments(models[0], held_values(graphs[0]))
     program = traced(models[0].train(), takes_data=arguments.takes_data, keywords=dict(arguments.bound))
@@ -121,15 +109,13 @@ def _tried(
         known = [one for one in alone.gradients.values() if one is not None]
         largest = max((float(one.abs().max()) for one in known), default=0.0)
         for name, gradient in alone.gradients.items():
-            if not _close(_part(batch.parameters[name].grad, k), gradient, at_least=_ROUNDING_OF_ALL * largest):
+            stacked = batch.parameters[name].grad
+            found = None if stacked is None else stacked[k]
+            if not _close(found, gradient, at_least=_ROUNDING_OF_ALL * largest):
                 return f"the gradient of {name} is another", widths
         if any(not _close(batch.buffers[name][k], buffer) for name, buffer in alone.buffers.items()):
             return "its buffers are others", widths
     return None, widths
-
-
-def _part(stacked: Tensor | None, k: int) -> Tensor | None:
-    return None if stacked is None else stacked[k]
 
 
 def _width(value: Any, graph: BatchedGraph) -> int:
@@ -152,12 +138,11 @@ def _close(found: Tensor | None, wanted: Tensor | None, *, at_least: float = 1e-
 @torch.no_grad()
 def _not_row_wise(program: Program, models: Sequence[nn.Module], graph: BatchedGraph) -> frozenset[str]:
     """The steps whose values differ from those of the modules themselves; layers among them are left as they are."""
-    alone = []
-    for model, one in zip(models, graph.own, strict=True):
-        with DrawnBy(None):
-            alone.append(
-                program.run(Asked(copy.deepcopy(model).train()), {name: getattr(one, name) for name in INPUTS})
-            )
+    with DrawnBy(None):
+        alone = [
+            program.run(Asked(copy.deepcopy(model).train()), {name: getattr(one, name) for name in INPUTS})
+            for model, one in zip(models, graph.own, strict=True)
+        ]
     run, batch = BatchedProgram(program, ModuleBatch(models), graph), ModuleBatch(models)
     exact = BatchedProgram(program, batch, graph, apart=[step.name for step in program.steps])
     known: dict[str, Any] = {"x": graph.x, **graph.edge_values}

@@ -25,14 +25,7 @@ from glasshouse.graph.programs.rows import share_dropped
 
 @dataclass(frozen=True, eq=False)
 class SparseMatrix:
-    """A constant matrix in compressed rows, and its transpose for the backward pass.
-
-    Example:
-        >>> matrix = SparseMatrix.of(scipy.sparse.eye(2, format="csr"))
-        >>> matrix @ torch.tensor([[1.0, 2.0], [3.0, 4.0]])
-        tensor([[1., 2.],
-                [3., 4.]])
-    """
+    """A constant matrix in compressed rows, and its transpose for the backward pass."""
 
     rows: Tensor  # [n, m] in torch's CSR layout
     columns: Tensor  # [m, n], its transpose
@@ -71,13 +64,7 @@ class SparseMatrix:
 
 @dataclass(frozen=True)
 class Deferred:
-    """Rows that are not computed yet: a linear map of them may be cheaper than they are.
-
-    Example:
-        >>> ones = torch.ones(1, 2, 3)
-        >>> Deferred(linear=lambda weight: ones @ weight.mT, rows=lambda: ones).rows().shape
-        torch.Size([1, 2, 3])
-    """
+    """Rows that are not computed yet: a linear map of them may be cheaper than they are."""
 
     linear: Callable[[Tensor], Tensor]  # from weights [K, out, in] to the map of the rows [K, m, out]
     rows: Callable[[], Tensor]  # the rows themselves, [K, m, in]
@@ -202,12 +189,7 @@ class BatchedGraph:
 
     @classmethod
     def of(cls, graphs: Sequence[InducedGraph], *, random: Sequence[torch.Generator] | None = None) -> BatchedGraph:
-        """Graphs of one padded size.
-
-        Args:
-            graphs: one per model.
-            random: one generator per model, for its dropout; none to switch dropout off.
-        """
+        """Graphs of one padded size, one per model; its generator draws its dropout, which without any is off."""
         size = padded_size(len(graphs[0].x))
         shift = [k * size for k in range(len(graphs))]
         labelled = [(graph.y >= 0).nonzero().squeeze(1) for graph in graphs]

@@ -26,15 +26,6 @@ def batched_layer(
     """The layer for all models of a batch: from its values of nodes, by the names of its arguments, to [K, m, out].
 
     What is constant in training is computed once and kept with the graph. Edge values are numbers, [E].
-
-    Example:
-        >>> from torch_geometric.nn import GCNConv
-        >>> from glasshouse.graph.data.subgraph import InducedGraph
-        >>> one = InducedGraph(torch.ones(2, 3), torch.tensor([[0], [1]]), torch.tensor([0, 1]))
-        >>> graph = BatchedGraph.of([one, one])
-        >>> weights = {"lin.weight": torch.ones(2, 5, 3), "bias": torch.zeros(2, 5)}
-        >>> batched_layer(GCNConv(3, 5), graph, weights)(x=graph.x).shape
-        torch.Size([2, 64, 5])
     """
     formula, operations = LAYER_TYPES[type(layer)].formula, _Training(layer, graph, weights)
     return lambda **values: graph.dense(formula(operations, layer, **values, **edge_values))

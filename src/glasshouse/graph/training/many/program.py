@@ -46,9 +46,10 @@ def _apart(
             args, kwargs = step.arguments({**_of(given, k), "edge_index": one.edge_index})
             with DrawnBy(random[k]):
                 results.append(functional_call(call, _of(mine, k), tuple(args), kwargs))
-        if isinstance(step, MessageStep) or step.on == "nodes":
-            return torch.stack([_padded(result, graph.size) for result in results])
-        return torch.cat(results)
+        if isinstance(step, RowStep) and step.on == "edges":
+            return torch.cat(results)
+        empty = [rows.new_zeros(graph.size - len(rows), *rows.shape[1:]) for rows in results]
+        return torch.stack([torch.cat(both) for both in zip(results, empty, strict=True)])
 
     return run
 
@@ -66,36 +67,13 @@ def _own(value: Any, graph: BatchedGraph, *, per_edge: bool) -> list[Tensor]:
     return [part[: len(one.x)] for part, one in zip(graph.dense(value).unbind(0), graph.own, strict=True)]
 
 
-def _padded(rows: Tensor, size: int) -> Tensor:
-    return torch.cat([rows, rows.new_zeros(size - len(rows), *rows.shape[1:])])
-
-
 Run = Callable[[Mapping[str, Any]], Any]
 
 
 class BatchedProgram:
-    """Runs a program for the models of a batch.
+    """Runs a program, of one of the models in training mode, for the models of a batch.
 
-    Args:
-        program: of one of the models, in training mode.
-        batch: the models.
-        graph: their graphs.
-        apart: names of steps that are done for one model after another; layers that cannot be batched are among them
-            without being named.
-
-    Attributes:
-        together: how many message-passing layers are done for all models at once.
-
-    Example:
-        >>> import torch
-        >>> from torch_geometric.nn import GCN
-        >>> from glasshouse.graph.data.subgraph import InducedGraph
-        >>> from glasshouse.graph.programs.trace import traced
-        >>> one = InducedGraph(torch.eye(2), torch.tensor([[0], [1]]), torch.tensor([0, 1]))
-        >>> models = [GCN(2, 4, num_layers=3, out_channels=2) for _ in range(2)]
-        >>> run = BatchedProgram(traced(models[0]), ModuleBatch(models), BatchedGraph.of([one, one]))
-        >>> run.together, run()[run.output].shape
-        (3, torch.Size([2, 64, 2]))
+    Steps that are named in ``apart``, and layers that cannot be batched, are done for one model after another.
     """
 
     def __init__(
@@ -103,7 +81,7 @@ class BatchedProgram:
     ) -> None:
         self.output = program.output
         self.graph = graph
-        self.together = 0
+        self.together = 0  # how many message-passing layers are done for all models at once
         self._roots = [Asked(model.train()) for model in batch.models]
         self._weights = _all_names(batch)
         self.runs = {step.name: self._run(step, apart) for step in program.steps}
@@ -135,18 +113,7 @@ class BatchedProgram:
 
 
 def call_obstacle(step: MessageStep, root: nn.Module, graph: BatchedGraph) -> str | None:
-    """Why a call of a layer cannot be done for all models at once, or None.
-
-    Example:
-        >>> import torch
-        >>> from torch_geometric.nn import EdgeConv
-        >>> from glasshouse.graph.data.subgraph import InducedGraph
-        >>> from glasshouse.graph.programs.trace import traced
-        >>> one = InducedGraph(torch.eye(2), torch.tensor([[0], [1]]), torch.tensor([0, 1]))
-        >>> layer = EdgeConv(nn.Linear(4, 2))
-        >>> call_obstacle(traced(layer).messages[0], Asked(layer), BatchedGraph.of([one]))
-        'the layer EdgeConv cannot be trained in one batch'
-    """
+    """Why a call of a layer cannot be done for all models at once, or None."""
     layer: Any = root.get_submodule(step.module)
     name, kind, given = type(layer).__name__, LAYER_TYPES.get(type(layer)), arguments_of(layer, step)
     if kind is None:

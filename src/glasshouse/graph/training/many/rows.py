@@ -19,26 +19,12 @@ from glasshouse.graph.training.many.graph import BatchedGraph, Deferred, SparseM
 
 
 def biased(hidden: Tensor, bias: Tensor | None) -> Tensor:
-    """Hidden values [K, m, c] plus each model's own bias [K, c], if there is one.
-
-    Example:
-        >>> biased(torch.zeros(1, 2, 1), torch.ones(1, 1)).tolist()
-        [[[1.0], [1.0]]]
-    """
+    """Hidden values [K, m, c] plus each model's own bias [K, c], if there is one."""
     return hidden if bias is None else hidden + bias[:, None]
 
 
 class BatchedRows(RowOperations):
-    """The operations of a batch of models in training; buffers among the weights are changed in place.
-
-    Example:
-        >>> from glasshouse.graph.data.subgraph import InducedGraph
-        >>> one = InducedGraph(torch.eye(2), torch.empty(2, 0).long(), torch.tensor([0, 1]))
-        >>> graph, module = BatchedGraph.of([one, one]), nn.Linear(2, 3)
-        >>> weights = {"weight": torch.ones(2, 3, 2), "bias": torch.zeros(2, 3)}
-        >>> BatchedRows(module, weights, graph).compiled(rows_of(module))(graph.x).shape
-        torch.Size([2, 64, 3])
-    """
+    """The operations of a batch of models in training; buffers among the weights are changed in place."""
 
     def __init__(self, root: nn.Module, weights: Weights, graph: BatchedGraph) -> None:
         super().__init__(root, weights)
@@ -127,18 +113,12 @@ _TRACED: dict[Hashable, RowStep | None] = {}
 
 
 def rows_of(module: Any) -> RowStep | None:
-    """A part of a layer as operations on rows, such as GIN's perceptron; None if it cannot be traced.
-
-    Example:
-        >>> rows_of(nn.Sequential(nn.Linear(2, 2), nn.BatchNorm1d(2), nn.ReLU())).inputs
-        ('rows',)
-    """
+    """A part of a layer as operations on rows, such as GIN's perceptron; None if it cannot be traced."""
     if not isinstance(module, nn.Module):
         return None
     key = settings_of(module)
     if key not in _TRACED:
-        step = traced_rows(module)
-        if len(_TRACED) >= _KEPT:
-            _TRACED.pop(next(iter(_TRACED)))
-        _TRACED[key] = step
+        _TRACED[key] = traced_rows(module)
+        while len(_TRACED) > _KEPT:
+            del _TRACED[next(iter(_TRACED))]
     return _TRACED[key]
