@@ -307,9 +307,7 @@ def labels_of(population: Population) -> Tensor:
     return labels.float() if population.regression else labels
 
 
-def answers_for(
-    population: Population, model: nn.Module, inputs: Inputs, *, classes: int | None = None
-) -> Callable[[Any], Tensor]:
+def answers_for(population: Population, model: nn.Module, inputs: Inputs) -> Callable[[Any], Tensor]:
     """From what this module returns to logits, or to predictions of a regression; a wrong shape is refused here.
 
     Example:
@@ -320,7 +318,7 @@ def answers_for(
 [2, 1], or [2, 2] with the mean and the logarithm of the variance.
     """
     if not population.regression:
-        return logits_of(model, inputs, classes=classes)
+        return logits_of(model, inputs, classes=len(population.classes))
     answer, count = unwrapped(_first_answer(model, inputs)), len(first_tensor(inputs)[:_LOOK])
     if not isinstance(answer, Tensor) or tuple(answer.shape) not in ((count,), (count, 1), (count, 2)):
         shape = list(answer.shape) if isinstance(answer, Tensor) else type(answer).__name__

@@ -12,12 +12,10 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from glasshouse.core.arrays import BoolArray
+from glasshouse.core.arrays import BoolArray, IntArray
 from glasshouse.core.errors import InputError
 from glasshouse.core.randomness import generator
-from glasshouse.data import Population, select
-from glasshouse.training.batches import labels_of, loss_for
-from glasshouse.training.inputs import Inputs, called, moved, rows_of
+from glasshouse.training.inputs import Inputs, called, rows_of
 
 Schedule = Callable[[float], float]
 
@@ -53,27 +51,6 @@ class OneCycle:
         return 1 + (self.end - 1) * fallen
 
 
-def following(
-    schedule: Schedule | None, optimizer: torch.optim.Optimizer, *, steps: int
-) -> torch.optim.lr_scheduler.LRScheduler | None:
-    """A scheduler to be stepped after each of ``steps`` steps, or None without a schedule.
-
-    Example:
-        >>> optimizer = torch.optim.SGD([torch.zeros(1, requires_grad=True)], lr=0.4)
-        >>> rates = following(OneCycle(warmup=0.0), optimizer, steps=4)
-        >>> found = []
-        >>> for _ in range(4):
-        ...     found.append(round(optimizer.param_groups[0]["lr"], 3))
-        ...     optimizer.step()
-        ...     rates.step()
-        >>> found
-        [0.4, 0.341, 0.2, 0.059]
-    """
-    if schedule is None:
-        return None
-    return torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: schedule(min(1.0, step / steps)))
-
-
 @dataclass(frozen=True, kw_only=True)
 class EarlyStopping:
     """Stop when the loss on held-out records has not improved for ``patience`` epochs; keep the best weights.
@@ -89,28 +66,20 @@ class EarlyStopping:
     records: int = 1000
 
 
-class Stopper:
-    """Follows the loss on held-out non-members and remembers the best weights."""
+def held_out(rule: EarlyStopping, members: BoolArray, seed: int) -> IntArray:
+    """The positions of the non-members on which early stopping measures the loss; ``members`` are [N]."""
+    outside = np.flatnonzero(~members)
+    if not len(outside):
+        raise InputError("early_stopping: every record is a member, so none is left to measure; leave it out.")
+    return generator(seed, "early stopping").permutation(outside)[: rule.records]
 
-    def __init__(
-        self,
-        rule: EarlyStopping,
-        population: Population,
-        members: BoolArray,
-        seed: int,
-        device: torch.device,
-        inputs: Callable[[Any], Inputs],  # from features to what the module takes
-        read: Callable[[Any], Tensor],  # from what the module returns to logits
-    ) -> None:
-        outside = np.flatnonzero(~members)
-        if not len(outside):
-            raise InputError("early_stopping: every record is a member, so none is left to measure; leave it out.")
-        held = generator(seed, "early stopping").permutation(outside)[: rule.records]
-        self.x = moved(inputs(select(population.x, held)), device)
-        self.y = labels_of(population)[torch.from_numpy(held)].to(device)
-        self.loss_of = loss_for(population)
-        self.read = read
-        self.patience = rule.patience
+
+class Stopper:
+    """Follows the loss on held-out records, features ``x`` and labels ``y``, and remembers the best weights."""
+
+    def __init__(self, rule: EarlyStopping, x: Inputs, y: Tensor, loss_of: Callable[[Any, Tensor], Tensor]) -> None:
+        self.patience, self.x, self.y = rule.patience, x, y
+        self.loss_of = loss_of  # from what the module returns, and labels
         self.best = float("inf")
         self.best_state: dict[str, Any] | None = None
         self.waited = 0
@@ -122,7 +91,7 @@ class Stopper:
         total = 0.0
         for start in range(0, len(self.y), 1024):
             part = slice(start, start + 1024)
-            answer = self.read(called(model, rows_of(self.x, part)))
+            answer = called(model, rows_of(self.x, part))
             total += float(self.loss_of(answer, self.y[part])) * len(self.y[part])
         loss = total / len(self.y)
         if loss < self.best:
