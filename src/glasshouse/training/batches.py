@@ -43,14 +43,9 @@ _BATCH_BYTES = 2**30  # a larger batch of models is split: more models at once n
 
 
 class ModuleBatch:
-    """K modules of one architecture as tensors with a leading dimension of K, and back.
+    """K untrained modules of one architecture as tensors with a leading dimension of K, and back.
 
-    Args:
-        models: untrained modules, each with its own weights; `unbatch` fills them.
-
-    Attributes:
-        parameters: by name, leaf tensors [K, ...] for an optimizer.
-        buffers: by name, [K, ...].
+    An optimizer trains ``parameters``, leaf tensors [K, ...] by name; ``buffers`` are by name too.
     """
 
     def __init__(self, models: Sequence[nn.Module]) -> None:
@@ -84,13 +79,10 @@ def optimizer_obstacle(
     """Why this optimizer cannot act on batched parameters, or None."""
     optimizer = make(parameters)
     name = type(optimizer).__name__
-    if type(optimizer) not in _ELEMENTWISE:  # a subclass may do anything, such as clipping by a norm
-        known = any(isinstance(optimizer, kind) for kind in _ELEMENTWISE)
-        return (
-            f"the optimizer {name} is a subclass, which may mix entries of the weights"
-            if known
-            else f"the optimizer {name} mixes entries of the weights, so models would mix"
-        )
+    if not isinstance(optimizer, _ELEMENTWISE):
+        return f"the optimizer {name} mixes entries of the weights, so models would mix"
+    if type(optimizer) not in _ELEMENTWISE:  # it may do anything, such as clipping by a norm
+        return f"the optimizer {name} is a subclass, which may mix entries of the weights"
     if optimizer._optimizer_step_pre_hooks or optimizer._optimizer_step_post_hooks:
         return f"the optimizer {name} has hooks, which may mix entries of the weights"
     return None
@@ -107,10 +99,6 @@ def split(sizes: Sequence[int], *, bytes_each: int, device: torch.device, togeth
 
     That number does not depend on the number of cores: a model's last bits depend on the other models in its batch, and
     the same request must give the same bytes on one core and on many.
-
-    Example:
-        >>> split([5, 6, 5, 5], bytes_each=2**29, device=torch.device("cuda"), together=4)
-        [[0, 2], [3], [1]]
     """
     most = max(1, _BATCH_BYTES // max(1, bytes_each))
     if device.type == "cpu":
@@ -132,10 +120,6 @@ def spread(
 
     Torch's own threads wait for each other at every operation, also for a core that another program uses; groups wait
     for each other only once, at the end.
-
-    Example:
-        >>> spread(lambda group: [10 * index for index in group], [[0, 2], [1]], device=torch.device("cpu"))
-        [0, 10, 20]
     """
     if device.type == "cpu":
         workers = min(workers or torch.get_num_threads(), len(groups))
@@ -168,12 +152,7 @@ _SOFTMAX = (
 
 
 def classification_loss(logits: Tensor, labels: Tensor) -> Tensor:
-    """Mean cross-entropy; logits [B, C], or [B] or [B, 1] for two classes.
-
-    Example:
-        >>> round(float(classification_loss(torch.zeros(3), torch.tensor([0, 1, 1]))), 4)
-        0.6931
-    """
+    """Mean cross-entropy; logits [B, C], or [B] or [B, 1] for two classes."""
     if logits.ndim == 1 or logits.shape[1] == 1:
         return nn.functional.binary_cross_entropy_with_logits(logits.reshape(-1), labels.to(logits.dtype))
     return nn.functional.cross_entropy(logits, labels)
@@ -193,12 +172,6 @@ def logits_of(
         *inputs: on its device: records [B, ...], of which a few are used; or the features and edges of a graph.
         classes: how many classes there are; fewer logits are refused.
         call: what calls the module, if that takes more than records.
-
-    Example:
-        >>> model = nn.Sequential(nn.Linear(4, 2), nn.Softmax(dim=1))
-        >>> read = logits_of(model, torch.zeros(3, 4))
-        >>> read(torch.tensor([[0.25, 0.75]])).exp()
-        tensor([[0.2500, 0.7500]])
     """
     whole = _first_answer(model, inputs[0], call, tensors=len(inputs))
     if classes is not None:
@@ -246,16 +219,8 @@ def batches(
 ) -> Iterator[Tensor]:
     """Row indices of one epoch's shuffled batches; a lone last record joins the batch before it (batch norm needs two).
 
-    Args:
-        count: records in all.
-        size: records per batch.
-        random: the order comes from it, on the CPU, so that it is the same on every device.
-        device: where the indices are needed. They are copied once per epoch: one copy per step would make the CPU wait
-            for the GPU, and then the GPU for the CPU.
-
-    Example:
-        >>> [len(rows) for rows in batches(5, 2, torch.Generator().manual_seed(0))]
-        [2, 3]
+    The order comes from ``random``, on the CPU, so that it is the same on every device. The indices are copied to the
+    ``device`` once per epoch: one copy per step would make the CPU wait for the GPU, and then the GPU for the CPU.
     """
     order = torch.randperm(count, generator=random).to(device)
     for start, end in itertools.pairwise(_edges(count, size)):
@@ -278,12 +243,6 @@ def regression_loss(answers: Tensor, targets: Tensor) -> Tensor:
     """Mean squared error of [B] or [B, 1] predictions; of [B, 2], mean and log-variance, the Gaussian's.
 
     The Gaussian's negative log-likelihood is taken without its constant.
-
-    Example:
-        >>> regression_loss(torch.tensor([[1.0], [2.0]]), torch.tensor([1.0, 4.0]))
-        tensor(2.)
-        >>> regression_loss(torch.tensor([[1.0, 0.0], [2.0, 0.0]]), torch.tensor([1.0, 4.0]))
-        tensor(1.)
     """
     if answers.ndim == 2 and answers.shape[1] == 2:
         mean, log_variance = answers.unbind(1)
@@ -297,26 +256,13 @@ def loss_for(population: Population) -> Callable[[Tensor, Tensor], Tensor]:
 
 
 def labels_of(population: Population) -> Tensor:
-    """[N] columns of the true classes, or the targets of a regression in single precision.
-
-    Example:
-        >>> labels_of(Population([[0.0], [1.0]], [0.5, 2.0], regression=True))
-        tensor([0.5000, 2.0000])
-    """
+    """[N] columns of the true classes, or the targets of a regression in single precision."""
     labels = torch.from_numpy(population.y)
     return labels.float() if population.regression else labels
 
 
 def answers_for(population: Population, model: nn.Module, inputs: Inputs) -> Callable[[Any], Tensor]:
-    """From what this module returns to logits, or to predictions of a regression; a wrong shape is refused here.
-
-    Example:
-        >>> population = Population([[0.0], [1.0]], [0.5, 2.0], regression=True)
-        >>> answers_for(population, nn.Linear(1, 3), torch.zeros(2, 1))
-        Traceback (most recent call last):
-        glasshouse.InputError: module: it answers 2 records with shape [2, 3]; a regression expects [2], \
-[2, 1], or [2, 2] with the mean and the logarithm of the variance.
-    """
+    """From what this module returns to logits, or to predictions of a regression; a wrong shape is refused here."""
     if not population.regression:
         return logits_of(model, inputs, classes=len(population.classes))
     answer, count = unwrapped(_first_answer(model, inputs)), len(first_tensor(inputs)[:_LOOK])

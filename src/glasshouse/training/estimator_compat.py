@@ -23,40 +23,28 @@ _WORTH_SHARING = 1_000_000  # values; below this, threads of a busy machine wait
 
 
 class Option(NamedTuple):
-    """A parameter that is set where the user left it at its default.
+    """A parameter that is set where the user left it at its default."""
 
-    Args:
-        names: of the parameter; the first one is set if none of them was.
-        value: what it is set to.
-        default: what an untouched parameter holds.
-    """
-
-    names: tuple[str, ...]
+    names: tuple[str, ...]  # the first one is set if none of them was
     value: Any
-    default: Any = None
+    default: Any = None  # what an untouched parameter holds
 
 
 @dataclass(frozen=True, kw_only=True)
 class Habits:
     """How the estimators of one library are seeded, kept silent and given their labels.
 
-    Args:
-        options: set where the user left them at their default.
-        seed: the name of the seed, if `get_params` shows it only after it was set.
-        labels: ``"own"``: the user's own. ``"dense"``: numbers 0, 1, … without a gap, so that a class without members
-            has none. ``"columns"``: the population's columns, for networks whose last layer has one output per class;
-            ``"float columns"`` for those with one output.
-        single: whether features must be float32.
-        class_count: the parameter that holds the number of classes, if a multiclass objective needs it.
-        threads: the parameter that holds the number of threads, if they wait for each other on small data.
+    Labels are the user's own; or ``"dense"``, numbers 0, 1, … without a gap, so that a class without members has none;
+    or ``"columns"`` of the population, for networks whose last layer has one output per class, and ``"float columns"``
+    for those with one output.
     """
 
     options: tuple[Option, ...] = ()
-    seed: str | None = None
+    seed: str | None = None  # its name, if `get_params` shows it only after it was set
     labels: Literal["own", "dense", "columns", "float columns"] = "own"
-    single: bool = False
-    class_count: str | None = None
-    threads: str | None = None
+    single: bool = False  # whether features must be float32
+    class_count: str | None = None  # the parameter with the number of classes, if a multiclass objective needs it
+    threads: str | None = None  # the parameter with the number of threads, if they wait for each other on small data
 
 
 _PLAIN = Habits()
@@ -87,13 +75,7 @@ _HABITS = {  # by the name under which a library is imported, or of one class in
 
 
 def habits_of(estimator: Any) -> Habits:
-    """The habits of an estimator's library; a user's subclass has those of its base.
-
-    Example:
-        >>> from sklearn.linear_model import LogisticRegression
-        >>> habits_of(LogisticRegression()).labels
-        'own'
-    """
+    """The habits of an estimator's library; a user's subclass has those of its base."""
     for base in type(estimator).__mro__:
         library = base.__module__.partition(".")[0]
         if found := _HABITS.get(f"{library}.{base.__name__}") or _HABITS.get(library):
@@ -102,14 +84,7 @@ def habits_of(estimator: Any) -> Habits:
 
 
 def parts_of(estimator: Any) -> Iterator[tuple[str, Any]]:
-    """An estimator and every estimator inside it, each with the prefix of its parameters.
-
-    Example:
-        >>> from sklearn.linear_model import LogisticRegression
-        >>> from sklearn.pipeline import make_pipeline
-        >>> [prefix for prefix, part in parts_of(make_pipeline(LogisticRegression()))]
-        ['', 'logisticregression__']
-    """
+    """An estimator and every estimator inside it, each with the prefix of its parameters."""
     yield "", estimator
     for name, value in sorted(_parameters(estimator, deep=True).items()):
         if hasattr(value, "get_params") and not isinstance(value, type):
@@ -120,13 +95,6 @@ def prepare(estimator: Any, *, seed: int, classes: int, seen: int, values: int =
     """Seed our own unfitted clone and everything inside it, keep it silent, and tell it how many classes there are.
 
     ``classes`` are those of the population, ``seen`` those of the members; ``values`` are the numbers to learn from.
-
-    Example:
-        >>> from sklearn.ensemble import RandomForestClassifier
-        >>> forest = RandomForestClassifier()
-        >>> prepare(forest, seed=0, classes=2, seen=2)
-        >>> forest.random_state == seed_for(0, "random_state") % 2**32
-        True
     """
     for prefix, part in parts_of(estimator):
         habits, given = habits_of(part), _parameters(part, deep=False)
@@ -154,23 +122,11 @@ def _parameters(estimator: Any, *, deep: bool) -> dict[str, Any]:
 
 @dataclass(frozen=True, eq=False)
 class Relabelled:
-    """A fitted estimator that was given numbers in place of labels.
-
-    Args:
-        model: fitted, with ``predict_proba``.
-        classes_: [C] the label of each of its columns.
-        single: whether it takes float32 features.
-
-    Example:
-        >>> from sklearn.linear_model import LogisticRegression
-        >>> model = LogisticRegression().fit([[0.0], [1.0]], [0, 1])
-        >>> Relabelled(model, np.array(["no", "yes"])).predict([[5.0]])
-        array(['yes'], dtype='<U3')
-    """
+    """A fitted estimator with ``predict_proba`` that was given numbers in place of labels."""
 
     model: Any
-    classes_: NDArray[Any]
-    single: bool = False
+    classes_: NDArray[Any]  # [C] the label of each of its columns
+    single: bool = False  # whether it takes float32 features
 
     def predict_proba(self, x: Any) -> NDArray[Any]:
         """Probabilities [N, C], columns in the order of ``classes_``."""
@@ -183,12 +139,7 @@ class Relabelled:
 
 
 def single_precision(x: Any) -> Any:
-    """Features as networks take them: float64 arrays and tensors as float32, tables of numbers as arrays.
-
-    Example:
-        >>> single_precision(np.zeros((2, 3))).dtype, single_precision(np.zeros((2, 3), dtype=int)).dtype
-        (dtype('float32'), dtype('int64'))
-    """
+    """Features as networks take them: float64 arrays and tensors as float32, tables of numbers as arrays."""
     if hasattr(x, "iloc") and all(kind.kind in "fiub" for kind in x.dtypes):
         x = x.to_numpy()
     if is_tensor(x):

@@ -16,7 +16,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.utils.data import DataLoader, Dataset, TensorDataset
@@ -54,11 +53,10 @@ class _Members(Dataset[Any]):
     """
 
     def __init__(self, model: nn.Module, population: Population, members: BoolArray) -> None:
-        read = reader_for(model, population.x)
-        few = read(select(population.x, np.arange(min(_LOOK, len(population)))))
-        logits_of(model, moved(few, place_of(model)), classes=len(population.classes))
-        self.x = read(select(population.x, members))
+        self.x = reader_for(model, population.x)(select(population.x, members))
         self.y = torch.from_numpy(population.y[members])
+        few = moved(rows_of(self.x, slice(_LOOK)), place_of(model))
+        logits_of(model, few, classes=len(population.classes))
 
     def __len__(self) -> int:
         return len(self.y)
@@ -113,7 +111,8 @@ class LightningTrainer(ModuleTrainer):
 
     def __call__(self, population: Population, members: BoolArray, seed: int) -> nn.Module:
         """A trained module in evaluation mode."""
-        with seeded(seed), tempfile.TemporaryDirectory() as folder, _silence():
+        quiet = _ignoring(_NOTES, loggers=("lightning.pytorch", "pytorch_lightning"))
+        with seeded(seed), tempfile.TemporaryDirectory() as folder, quiet:
             model = self.module()
             library = _library_of(model)
             records = _Members(model, population, members)
@@ -153,19 +152,18 @@ def _library_of(model: nn.Module) -> Any:
 
 
 @contextlib.contextmanager
-def _silence() -> Iterator[None]:
-    """No notes about GPUs, and no advice about data loaders: the records are in memory already."""
-    loggers = [logging.getLogger(name) for name in ("lightning.pytorch", "pytorch_lightning")]
-    levels = [logger.level for logger in loggers]
-    for logger in loggers:
-        logger.setLevel(logging.ERROR)
+def _ignoring(texts: Iterable[str], *, loggers: Iterable[str] = ()) -> Iterator[None]:
+    """Without warnings that hold one of these texts, and without what these loggers say below errors."""
+    levels = {logger: logger.level for logger in map(logging.getLogger, loggers)}
     try:
         with warnings.catch_warnings():
-            for text in _NOTES:
+            for text in texts:
                 warnings.filterwarnings("ignore", message=f".*{text}")
+            for logger in levels:
+                logger.setLevel(logging.ERROR)
             yield
     finally:
-        for logger, level in zip(loggers, levels, strict=True):
+        for logger, level in levels.items():
             logger.setLevel(level)
 
 
@@ -264,9 +262,7 @@ class PrivateTrainer(ModuleTrainer):
         with needs_extra("PrivateTrainer", package="opacus", extra="dp"):
             import opacus
             import opacus.validators
-        with torch.random.fork_rng(), warnings.catch_warnings():
-            for expected in _EXPECTED_WARNINGS:
-                warnings.filterwarnings("ignore", message=expected)
+        with torch.random.fork_rng(), _ignoring(_EXPECTED_WARNINGS):
             torch.manual_seed(seed_for(seed, "weights"))
             model = self.module()
             faults = opacus.validators.ModuleValidator.validate(model, strict=False)

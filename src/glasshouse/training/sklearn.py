@@ -16,11 +16,11 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.utils import get_tags
 
-from glasshouse.core.arrays import BoolArray, IntArray
+from glasshouse.core.arrays import BoolArray
 from glasshouse.core.errors import InputError, first_line
 from glasshouse.core.optional import is_module
 from glasshouse.data import Population, select
-from glasshouse.training.estimator_compat import Habits, Relabelled, habits_of, parts_of, prepare, single_precision
+from glasshouse.training.estimator_compat import Relabelled, habits_of, parts_of, prepare, single_precision
 from glasshouse.training.trainer import Trainer, check_trainer, seeded
 
 
@@ -28,11 +28,6 @@ def fresh(estimator: Any) -> Any:
     """The same estimator, unfitted.
 
     Like scikit-learn's ``clone``, but also for those whose constructor copies what it is given, as CatBoost's does.
-
-    Example:
-        >>> from sklearn.tree import DecisionTreeClassifier
-        >>> hasattr(fresh(DecisionTreeClassifier().fit([[0], [1]], [0, 1])), "tree_")
-        False
     """
     try:
         return clone(estimator, safe=False)
@@ -108,15 +103,7 @@ def _kind(estimator: Any) -> str | None:
 
 
 def check_task(estimator: Any, population: Population, *, place: str = "estimator") -> None:
-    """Refuse a classifier for a regression, and a regressor for classes.
-
-    Example:
-        >>> from sklearn.linear_model import Ridge
-        >>> check_task(Ridge(), Population([[0.0], [1.0]], ["no", "yes"]))
-        Traceback (most recent call last):
-        glasshouse.InputError: estimator: Ridge is a regressor, but the labels are 2 classes. For real-valued \
-targets say Population(x, y, regression=True).
-    """
+    """Refuse a classifier for a regression, and a regressor for classes."""
     name, kind = type(estimator).__name__, _kind(estimator)
     # skorch's regressor has a predict_proba too
     if population.regression and (
@@ -173,33 +160,40 @@ class SklearnTrainer:
         check_task(self.estimator, population)
         enough = population.regression or labels_only or hasattr(self.estimator, "predict_proba")
         if not enough and not _knows_later(self.estimator):
-            raise InputError(_no_probabilities(self.estimator))
+            raise InputError(
+                f"estimator: {type(self.estimator).__name__} has no predict_proba, and an audit needs probabilities. "
+                f"Wrap it in sklearn.calibration.CalibratedClassifierCV, switch its option on, such as "
+                f'voting="soft" or probability=True, or ask for labels alone, which shows less: '
+                f"audit(…, attacker=Attacker(query=LabelOnly()))."
+            )
 
     def __call__(self, population: Population, members: BoolArray, seed: int) -> Any:
         """A fitted clone that answers with the population's own labels, not with our column numbers."""
         self.check(population, labels_only=True)
         x, columns = select(population.x, members), population.y[members]
-        if population.regression:
-            estimator, habits = self._prepared(x, seed)
-            if any(one.single for one in habits):
-                return _fitted(estimator, single_precision(x), columns.astype(np.float32)[:, None], seed)
-            return _fitted(estimator, x, columns, seed)
         seen, classes = np.unique(columns), len(population.classes)
-        if len(seen) < 2:
+        if len(seen) < 2 and not population.regression:
             raise InputError("members: all members have the same label; a classifier needs two or more labels.")
-        estimator, habits = self._prepared(x, seed, classes=classes, seen=len(seen))
+        estimator = fresh(self.estimator)
+        prepare(estimator, seed=seed, classes=classes, seen=len(seen), values=math.prod(getattr(x, "shape", ())))
+        habits = [habits_of(part) for _, part in parts_of(estimator)]
         single = any(one.single for one in habits)
+        x = single_precision(x) if single else x
+        if population.regression:
+            return _fitted(estimator, x, columns.astype(np.float32)[:, None] if single else columns, seed)
+        everyone = np.arange(classes)
+        seen_first = np.concatenate([seen, np.setdiff1d(everyone, seen)])
         wanted = {one.labels for one in habits}
         labels, order = population.classes[columns], None
         if "float columns" in wanted:
-            labels, order = columns.astype(np.float32), np.arange(classes)
+            labels, order = columns.astype(np.float32), everyone
         elif "columns" in wanted:
-            labels, order = columns, np.arange(classes)
+            labels, order = columns, everyone
         elif "dense" in wanted or _has_fractions(population.classes):
-            labels, order = np.searchsorted(seen, columns), _order(seen, classes)
+            labels, order = np.searchsorted(seen, columns), seen_first
         elif len(seen) < classes and any(one.class_count for one in habits):
-            order = _order(seen, classes)  # a column for every class of the population may follow those with members
-        model = _fitted(estimator, single_precision(x) if single else x, labels, seed)
+            order = seen_first  # a column for every class of the population may follow those with members
+        model = _fitted(estimator, x, labels, seed)
         if order is None:
             return model
         if not hasattr(model, "predict_proba"):
@@ -209,12 +203,6 @@ class SklearnTrainer:
             )
         width = Relabelled(model, population.classes, single).predict_proba(select(x, np.arange(1))).shape[1]
         return Relabelled(model, population.classes[order[:width]], single)
-
-    def _prepared(self, x: Any, seed: int, *, classes: int = 0, seen: int = 0) -> tuple[Any, list[Habits]]:
-        """A clone that is ready to be fitted, and the habits of everything in it."""
-        estimator = fresh(self.estimator)
-        prepare(estimator, seed=seed, classes=classes, seen=seen, values=math.prod(getattr(x, "shape", ())))
-        return estimator, [habits_of(part) for _, part in parts_of(estimator)]
 
 
 def _fitted(estimator: Any, x: Any, labels: NDArray[Any], seed: int) -> Any:
@@ -240,32 +228,13 @@ def _knows_later(estimator: Any) -> bool:
     return getattr(estimator, "final_estimator", estimator) is None
 
 
-def _no_probabilities(estimator: Any) -> str:
-    return (
-        f"estimator: {type(estimator).__name__} has no predict_proba, and an audit needs probabilities. Wrap it in "
-        f'sklearn.calibration.CalibratedClassifierCV, switch its option on, such as voting="soft" or '
-        f"probability=True, or ask for labels alone, which shows less: audit(…, attacker=Attacker(query=LabelOnly()))."
-    )
-
-
-def _order(seen: IntArray, classes: int) -> IntArray:
-    """The population's column of each class number: first those with members, then the others."""
-    return np.concatenate([seen, np.setdiff1d(np.arange(classes), seen)])
-
-
 def _has_fractions(classes: NDArray[Any]) -> bool:
     """Whether labels are numbers such as 0.5, which scikit-learn takes for a regression."""
     return classes.dtype.kind == "f" and bool((classes % 1 != 0).any())
 
 
 def as_trainer(trainer: Any, *, place: str = "trainer") -> Trainer:
-    """A trainer as it is; an estimator becomes ``SklearnTrainer(estimator=…)``; anything else is refused.
-
-    Example:
-        >>> from sklearn.linear_model import LogisticRegression
-        >>> as_trainer(LogisticRegression())
-        SklearnTrainer(estimator=LogisticRegression())
-    """
+    """A trainer as it is; an estimator becomes ``SklearnTrainer(estimator=…)``; anything else is refused."""
     if hasattr(trainer, "fit") and hasattr(trainer, "get_params"):
         return SklearnTrainer(estimator=trainer)
     check_trainer(trainer, place=place)
