@@ -20,7 +20,7 @@ from glasshouse.core.errors import InputError, naming
 from glasshouse.core.progress import note_work, track
 from glasshouse.core.randomness import seed_for
 from glasshouse.data import AnyPopulation, as_members, as_population, complementary_halves, random_subsets
-from glasshouse.io.files import check_name
+from glasshouse.io.files import check_name, clean_leftovers
 from glasshouse.pool.description import describe
 from glasshouse.pool.folder import Claims, Identity, PoolFolder, members_as_ids
 from glasshouse.pool.model_files import StoredModel, kind_of, restored, stored
@@ -161,7 +161,7 @@ class ShadowPool:
             for group in self._groups():
                 yield from train_group(self.population, self.trainer, group)
             return
-        models = {index: model for _, batch in self._trained(self._groups()) for index, model in batch.items()}
+        models = {index: model for index, _, model in self._trained(self._groups())}
         for index in range(len(self)):
             model = models.pop(index)
             yield restored(model.kind, model.content, self.trainer, self.population)
@@ -187,7 +187,7 @@ class ShadowPool:
         self._check_members(folder)
         for wait in (False, True):  # first what no process is training, then what others began and may have left
             self._train_missing(folder, claims, wait=wait, progress=progress)
-        folder.tidy()
+        clean_leftovers(self.folder)
         return folder
 
     def _complete(self, path: Path, identity: Identity, *, fault: InputError) -> PoolFolder:
@@ -244,27 +244,17 @@ class ShadowPool:
             left = sum(len(group.indices) for group in ours)
             if left:
                 note_work(self._kept if found else self._none_kept)
-            done = (index for batch in self._saved(folder, ours) for index in batch)
-            for _ in track(done, total=left, label=label, unit="models", show=progress):
-                pass
-
-    def _saved(self, folder: PoolFolder, groups: list[Group]) -> Iterator[list[int]]:
-        for group, batch in self._trained(groups):
-            for index, model in batch.items():
+            for index, seed, model in track(self._trained(ours), total=left, label=label, unit="models", show=progress):
                 if not folder.has(index):
-                    manifest = {
-                        "model_seed": group.seeds[group.indices.index(index)],
-                        "members": members_as_ids(self.members[index], self.population.ids),
-                        "versions": _versions(),
-                    }
-                    folder.write(index, model, manifest)
+                    members = members_as_ids(self.members[index], self.population.ids)
+                    folder.write(index, model, {"model_seed": seed, "members": members, "versions": _versions()})
                     note_work(self._kept, instead_of=self._none_kept)
-            yield list(batch)
 
-    def _trained(self, groups: list[Group]) -> Iterator[tuple[Group, dict[int, StoredModel]]]:
+    def _trained(self, groups: list[Group]) -> Iterator[tuple[int, int, StoredModel]]:
+        """Models with their numbers and seeds, in the order in which groups end."""
         work = self.compute.run(train_and_store, (self.population, self.trainer, self.how), groups)
         for position, models in work:
-            yield groups[position], dict(zip(groups[position].indices, models, strict=True))
+            yield from zip(groups[position].indices, groups[position].seeds, models, strict=True)
 
     @property
     def _kept(self) -> str:
@@ -283,11 +273,6 @@ def described(trainer: Any) -> str:
     """A trainer as one line for reports: its settings, its architecture, or its source code.
 
     A pool is identified by `describe`, not by this line, which does not show every value.
-
-    Example:
-        >>> from glasshouse.training import TorchTrainer, mlp
-        >>> "Linear(in_features=4" in described(TorchTrainer(module=mlp(4, 2)))
-        True
     """
     text = re.sub(r" at 0x[0-9a-f]+", "", repr(trainer))
     factory = getattr(trainer, "module", None) or getattr(trainer, "model", None)
