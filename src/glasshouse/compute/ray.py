@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import atexit
 import logging
 import os
 import socket
+import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from glasshouse.compute.base import TRIES, Compute, Result, Task, with_threads
-from glasshouse.compute.serialise import Parcels, open_parcel, receive_from
+from glasshouse.compute.base import TRIES, Elsewhere, Workers, do_task
+from glasshouse.compute.serialise import Parcels, receive_from
 from glasshouse.core.errors import InputError, first_line, needs_extra
 
 _SECONDS = 10.0
@@ -72,11 +75,12 @@ def _refusal(address: str, reason: str) -> InputError:
     )
 
 
+_JOINING = 180.0  # seconds; a busy cluster takes up to a minute to start a server for a client
 _WITH_GPU = 15.0  # seconds
 
 
 @dataclass(frozen=True, kw_only=True)
-class RayCluster:
+class RayCluster(Elsewhere):
     """An existing Ray cluster; data goes to its object store once, and tasks of a lost node run elsewhere.
 
     The connection is closed when the work ends, and work that nobody waits for any more is stopped.
@@ -101,20 +105,10 @@ class RayCluster:
         if self.gpus > 1 and self.gpus != int(self.gpus):
             raise InputError(f"gpus: {self.gpus}; a task reserves a part of one GPU, or whole ones. Use 0.5, 1 or 2.")
 
-    def run(
-        self, function: Callable[..., Result], shared: tuple[Any, ...], tasks: Sequence[Task]
-    ) -> Iterator[tuple[int, Result]]:
-        """Results in the order in which tasks end."""
-        if not tasks:
-            return
-        with self._connected() as ray:
-            yield from _Connected(self, ray, apart=False).run(function, shared, tasks)
-
     @contextmanager
-    def opened(self) -> Iterator[Compute]:
-        """The same, connected until the end of the block: workers and their models stay."""
+    def _workers(self, tasks: int | None) -> Iterator[_Connected]:
         with self._connected() as ray:
-            yield _Connected(self, ray)
+            yield _Connected(self, ray, apart=tasks is None)
 
     def check(self) -> None:
         """Refuse an address at which no cluster answers, within seconds: call it before the long work."""
@@ -158,13 +152,34 @@ class RayCluster:
 def _join(ray: Any, address: str) -> None:
     """Connect to a cluster; once more if it broke off, as Ray does when it looks at its new server too early."""
     options: dict[str, Any] = {"address": address, "log_to_driver": False, "logging_level": logging.ERROR}
+    joined: Future[None] = Future()
+
+    def join() -> None:
+        try:
+            try:
+                ray.init(**options)
+            except ConnectionAbortedError:
+                ray.init(**options)
+            joined.set_result(None)
+        except BaseException as error:
+            joined.set_exception(error)
+
+    if not address.startswith("ray://"):
+        join()
+    else:  # in a thread that may be left behind: where its server fails to start, Ray's client waits without end
+        threading.Thread(target=join, daemon=True).start()
     try:
-        ray.init(**options)
-    except ConnectionAbortedError:
-        ray.init(**options)
+        joined.result(timeout=_JOINING)
+    except TimeoutError:
+        if joined.done():  # Ray's own
+            raise
+        atexit.unregister(ray.shutdown)  # it would wait for that thread
+        raise TimeoutError(
+            f"its server for clients did not start within {_JOINING:.0f} s. Try again, or give the cluster's host:port"
+        ) from None
 
 
-class _Connected:
+class _Connected(Workers):
     """A cluster to which this process is connected, and the parcels that lie in its object store."""
 
     def __init__(self, cluster: RayCluster, ray: Any, *, apart: bool = True) -> None:
@@ -175,16 +190,8 @@ class _Connected:
         self.bundle = _WITH_GPU if cluster.gpus else None
         self.parcels = Parcels(self._put, self._held.__delitem__, gpus=cluster.gpus > 0, apart=apart)
 
-    @contextmanager
-    def opened(self) -> Iterator[Compute]:
-        yield self
-
-    def run(
-        self, function: Callable[..., Result], shared: tuple[Any, ...], tasks: Sequence[Task]
-    ) -> Iterator[tuple[int, Result]]:
-        """Results in the order in which tasks end."""
+    def _results(self, key: str, tasks: Sequence[Any]) -> Iterator[tuple[int, Any]]:
         ray, cluster = self.ray, self.cluster
-        key = self.parcels.pack((function, shared))
         options = {"num_cpus": cluster.cpus, "num_gpus": cluster.gpus, "max_retries": TRIES}
         work = ray.remote(**options)(_on_ray)
         held = [dict(self._held)]  # in a list: workers ask for those that they do not have yet
@@ -198,7 +205,6 @@ class _Connected:
         finally:
             for reference in waiting:
                 ray.cancel(reference, force=True)
-            self.parcels.forget(key)
 
     def _put(self, key: str, content: bytes) -> None:
         self._held[key] = self.ray.put(content)
@@ -219,5 +225,4 @@ def _on_ray(sender: str, held: list[dict[str, Any]], key: str, cpus: float, task
 
     receive_from(lambda wanted: bytes(ray.get(held[0][wanted])), anew=_FROM[0] != sender)
     _FROM[0] = sender
-    function, shared = open_parcel(key)
-    return with_threads(max(1, int(cpus)), lambda: function(*shared, task))
+    return do_task(key, max(1, int(cpus)), task)
