@@ -34,13 +34,6 @@ class Desk:
     """Answers workers from memory, until it is closed: with parcels by key, and with a number for each worker.
 
     Nothing lies on a disk, and nothing that a worker sends is more than the name of a parcel.
-
-    Example:
-        >>> desk = Desk()
-        >>> desk.parcels["7"] = b"bytes"
-        >>> ask_desk(desk.address, "7"), ask_desk(desk.address, "number"), ask_desk(desk.address, "number")
-        (b'bytes', b'0', b'1')
-        >>> desk.close()
     """
 
     def __init__(self) -> None:

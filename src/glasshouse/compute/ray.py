@@ -26,17 +26,7 @@ _SETTINGS = 4
 
 
 def check_answers(address: str, *, seconds: float = _SECONDS) -> None:
-    """Refuse an address at which nothing answers, or something that is not Ray.
-
-    Args:
-        address: ``host``, ``host:port`` or ``ray://host:port``.
-        seconds: how long to wait.
-
-    Example:
-        >>> check_answers("127.0.0.1:1")
-        Traceback (most recent call last):
-        glasshouse.InputError: cluster: no Ray cluster answers at '127.0.0.1:1' (Connection refused). Start ...
-    """
+    """Refuse an address, ``host:port`` or ``ray://host:port``, at which nothing answers, or something else than Ray."""
     host, port = _parsed(address)
     ends = time.monotonic() + seconds
     try:

@@ -46,8 +46,7 @@ _PLACE: ContextVar[_Place | None] = ContextVar("_PLACE", default=None)
 def spreading_over(compute: Compute | None) -> Iterator[None]:
     """Let the long steps inside the block use these workers; they end, or are let go, with the block.
 
-    Args:
-        compute: where to work; None or `ThisProcess` changes nothing.
+    None or `ThisProcess` changes nothing.
 
     Example:
         >>> with spreading_over(ThisProcess()):
