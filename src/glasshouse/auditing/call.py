@@ -157,10 +157,7 @@ def audit(
         **measured,
         fingerprint=population.fingerprint(),
         shadow_seconds=seconds + time.perf_counter() - started,
-        settings={
-            **settings_of(trainer, attacker, evaluation),
-            **({"answers": "labels alone"} if attacker.labels_only else {}),
-        },
+        settings=settings_of(trainer, attacker, evaluation),
         versions=library_versions(),
         warnings=(*doubts, *shared.warnings),
         notes=(*evidence.notes, *shared.notes),

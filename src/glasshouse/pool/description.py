@@ -11,7 +11,6 @@ import enum
 import functools
 import hashlib
 import importlib
-import importlib.metadata
 import json
 import site
 import sys
@@ -25,7 +24,7 @@ from typing import Any
 import numpy as np
 
 from glasshouse.core.errors import InputError
-from glasshouse.core.optional import is_made_by, is_tensor
+from glasshouse.core.optional import installed_version, is_made_by, is_tensor
 from glasshouse.training.trainer import Versioned
 
 _PYTHON = f"python {sys.version_info.major}.{sys.version_info.minor}"
@@ -66,10 +65,7 @@ def _version(top: str, module: ModuleType | None) -> str:
     """Without the part after a plus, which tells how a library was built and not what it does."""
     told = getattr(module, "__version__", None)
     if not isinstance(told, str):
-        try:
-            told = importlib.metadata.version(top)
-        except importlib.metadata.PackageNotFoundError:
-            told = "of unknown version"
+        told = installed_version(top) or "of unknown version"
     return told.partition("+")[0]
 
 

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import hashlib
-import importlib.metadata
 import inspect
 import logging
 import re
@@ -17,6 +15,7 @@ from typing import Any, NamedTuple
 from glasshouse.compute import Compute, ThisProcess
 from glasshouse.core.arrays import BoolArray
 from glasshouse.core.errors import InputError, naming
+from glasshouse.core.optional import installed_version
 from glasshouse.core.progress import note_work, track
 from glasshouse.core.randomness import seed_for
 from glasshouse.data import AnyPopulation, as_members, as_population, complementary_halves, random_subsets
@@ -60,6 +59,7 @@ def groups_of(members: BoolArray, seeds: Sequence[int], size: int) -> list[Group
     return [Group(tuple(range(part.start, part.stop)), members[part], tuple(seeds[part])) for part in parts]
 
 
+_LIBRARIES = ("numpy", "scikit-learn", "torch")  # whose versions a manifest holds; torch is an extra
 _LOG = logging.getLogger("glasshouse")
 
 
@@ -246,8 +246,9 @@ class ShadowPool:
                 note_work(self._kept if found else self._none_kept)
             for index, seed, model in track(self._trained(ours), total=left, label=label, unit="models", show=progress):
                 if not folder.has(index):
+                    versions = {name: version for name in _LIBRARIES if (version := installed_version(name))}
                     members = members_as_ids(self.members[index], self.population.ids)
-                    folder.write(index, model, {"model_seed": seed, "members": members, "versions": _versions()})
+                    folder.write(index, model, {"model_seed": seed, "members": members, "versions": versions})
                     note_work(self._kept, instead_of=self._none_kept)
 
     def _trained(self, groups: list[Group]) -> Iterator[tuple[int, int, StoredModel]]:
@@ -285,11 +286,3 @@ def described(trainer: Any) -> str:
             source = trainer.__code__.co_code.hex()
         text += f"; source {hashlib.sha256(source.encode()).hexdigest()[:16]}"
     return text
-
-
-def _versions() -> dict[str, str]:
-    found = {}
-    for name in ("numpy", "scikit-learn", "torch"):
-        with contextlib.suppress(importlib.metadata.PackageNotFoundError):  # torch is an extra
-            found[name] = importlib.metadata.version(name)
-    return found
