@@ -110,11 +110,7 @@ def split(sizes: Sequence[int], *, bytes_each: int, device: torch.device, togeth
 
 
 def spread(
-    work: Callable[[list[int]], list[Result]],
-    groups: Sequence[list[int]],
-    *,
-    device: torch.device,
-    workers: int | None = None,
+    work: Callable[[list[int]], list[Result]], groups: list[list[int]], *, device: torch.device, workers: int = 0
 ) -> list[Result]:
     """Run ``work`` on every group of model numbers; results for model 0, 1, …. On a CPU each core takes whole groups.
 
@@ -129,8 +125,8 @@ def spread(
             found = list(pool.map(work, groups))
     else:
         found = [work(group) for group in groups]
-    pairs = zip((index for group in groups for index in group), (one for some in found for one in some), strict=True)
-    return [one for _, one in sorted(pairs, key=lambda pair: pair[0])]
+    numbers, results = itertools.chain(*groups), itertools.chain(*found)
+    return [one for _, one in sorted(zip(numbers, results, strict=True), key=lambda pair: pair[0])]
 
 
 @contextlib.contextmanager
@@ -149,13 +145,6 @@ _TINY = 1e-7  # below this, p or 1 - p in float32 has no digits to learn from
 _SOFTMAX = (
     "The module gives probabilities, not logits (it ends in softmax or sigmoid), and is trained on their logarithms."
 )
-
-
-def classification_loss(logits: Tensor, labels: Tensor) -> Tensor:
-    """Mean cross-entropy; logits [B, C], or [B] or [B, 1] for two classes."""
-    if logits.ndim == 1 or logits.shape[1] == 1:
-        return nn.functional.binary_cross_entropy_with_logits(logits.reshape(-1), labels.to(logits.dtype))
-    return nn.functional.cross_entropy(logits, labels)
 
 
 def logits_of(
@@ -223,36 +212,31 @@ def batches(
     ``device`` once per epoch: one copy per step would make the CPU wait for the GPU, and then the GPU for the CPU.
     """
     order = torch.randperm(count, generator=random).to(device)
-    for start, end in itertools.pairwise(_edges(count, size)):
-        yield order[start:end]
+    yield from order.split(batch_sizes(count, size))
 
 
-def batch_count(count: int, size: int) -> int:
-    """How many batches an epoch has."""
-    return len(_edges(count, size)) - 1
+def batch_sizes(count: int, size: int) -> list[int]:
+    """How many records each batch of an epoch has."""
+    sizes = [min(size, count - start) for start in range(0, count, size)]
+    return sizes if len(sizes) < 2 or sizes[-1] > 1 else [*sizes[:-2], size + 1]
 
 
-def _edges(count: int, size: int) -> list[int]:
-    edges = [*range(0, count, size), count]
-    if len(edges) > 2 and edges[-1] - edges[-2] == 1:
-        del edges[-2]
-    return edges
+def mean_loss(answers: Tensor, labels: Tensor) -> Tensor:
+    """The mean loss of a batch, from what `answers_for` gives and from `labels_of`.
 
-
-def regression_loss(answers: Tensor, targets: Tensor) -> Tensor:
-    """Mean squared error of [B] or [B, 1] predictions; of [B, 2], mean and log-variance, the Gaussian's.
-
-    The Gaussian's negative log-likelihood is taken without its constant.
+    Of classes the cross-entropy; logits are [B, C], or [B] or [B, 1] for two classes. Of real numbers the squared error
+    of [B] or [B, 1] predictions; of [B, 2], mean and log-variance, the Gaussian's negative log-likelihood without its
+    constant.
     """
-    if answers.ndim == 2 and answers.shape[1] == 2:
+    pairs = answers.ndim > 1 and answers.shape[1] > 1
+    if not labels.is_floating_point():
+        if pairs:
+            return nn.functional.cross_entropy(answers, labels)
+        return nn.functional.binary_cross_entropy_with_logits(answers.reshape(-1), labels.to(answers.dtype))
+    if pairs:
         mean, log_variance = answers.unbind(1)
-        return 0.5 * ((targets - mean) ** 2 * torch.exp(-log_variance) + log_variance).mean()
-    return nn.functional.mse_loss(answers.reshape(-1), targets)
-
-
-def loss_for(population: Population) -> Callable[[Tensor, Tensor], Tensor]:
-    """The mean loss of a batch, from what `answers_for` gives and from `labels_of`."""
-    return regression_loss if population.regression else classification_loss
+        return 0.5 * ((labels - mean) ** 2 * torch.exp(-log_variance) + log_variance).mean()
+    return nn.functional.mse_loss(answers.reshape(-1), labels)
 
 
 def labels_of(population: Population) -> Tensor:

@@ -24,7 +24,7 @@ from glasshouse.core.arrays import BoolArray
 from glasshouse.core.errors import InputError, first_line, needs_extra
 from glasshouse.core.randomness import seed_for
 from glasshouse.data import Population, select
-from glasshouse.training.batches import answers_for, fitting_threads, labels_of, logits_of, loss_for
+from glasshouse.training.batches import answers_for, fitting_threads, labels_of, logits_of, mean_loss
 from glasshouse.training.inputs import Inputs, moved, place_of, reader_for, rows_of
 from glasshouse.training.trainer import ModuleTrainer, seeded
 
@@ -272,7 +272,7 @@ class PrivateTrainer(ModuleTrainer):
             if not isinstance(x, Tensor):
                 raise InputError("population: DP-SGD trains on one tensor, not on a dict of arrays; give one array.")
             records = TensorDataset(x, labels_of(population)[torch.from_numpy(members)])
-            read, loss_of = answers_for(population, model, x), loss_for(population)
+            read = answers_for(population, model, x)
             random = torch.Generator().manual_seed(seed_for(seed, "batches"))
             private, optimizer, loader = opacus.PrivacyEngine(accountant="rdp").make_private_with_epsilon(
                 module=model.train(),
@@ -288,7 +288,7 @@ class PrivateTrainer(ModuleTrainer):
                 for _ in range(self.epochs):
                     for x, y in loader:  # Poisson sampling may draw an empty batch; its step only adds noise
                         optimizer.zero_grad()
-                        loss_of(read(private(x)), y).backward()
+                        mean_loss(read(private(x)), y).backward()
                         optimizer.step()
             plain = self.module()  # without Opacus's hooks, so that the result is an ordinary module
             plain.load_state_dict(private._module.state_dict())

@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from glasshouse.core.arrays import BoolArray, IntArray
 from glasshouse.core.errors import InputError
 from glasshouse.core.randomness import generator
+from glasshouse.training.batches import mean_loss
 from glasshouse.training.inputs import Inputs, called, rows_of
 
 Schedule = Callable[[float], float]
@@ -77,9 +78,9 @@ def held_out(rule: EarlyStopping, members: BoolArray, seed: int) -> IntArray:
 class Stopper:
     """Follows the loss on held-out records, features ``x`` and labels ``y``, and remembers the best weights."""
 
-    def __init__(self, rule: EarlyStopping, x: Inputs, y: Tensor, loss_of: Callable[[Any, Tensor], Tensor]) -> None:
+    def __init__(self, rule: EarlyStopping, x: Inputs, y: Tensor, read: Callable[[Any], Tensor]) -> None:
         self.patience, self.x, self.y = rule.patience, x, y
-        self.loss_of = loss_of  # from what the module returns, and labels
+        self.read = read  # from what the module returns to logits
         self.best = float("inf")
         self.best_state: dict[str, Any] | None = None
         self.waited = 0
@@ -91,8 +92,8 @@ class Stopper:
         total = 0.0
         for start in range(0, len(self.y), 1024):
             part = slice(start, start + 1024)
-            answer = called(model, rows_of(self.x, part))
-            total += float(self.loss_of(answer, self.y[part])) * len(self.y[part])
+            answer = self.read(called(model, rows_of(self.x, part)))
+            total += float(mean_loss(answer, self.y[part])) * len(self.y[part])
         loss = total / len(self.y)
         if loss < self.best:
             self.best, self.waited = loss, 0

@@ -23,11 +23,11 @@ from glasshouse.io.caches import keep_code_private
 from glasshouse.training.batches import (
     ModuleBatch,
     answers_for,
-    batch_count,
+    batch_sizes,
     batches,
     fitting_threads,
     labels_of,
-    loss_for,
+    mean_loss,
     optimizer_obstacle,
     say_once,
     split,
@@ -120,7 +120,7 @@ class TorchTrainer(ModuleTrainer):
                 return self._train_batch(population, [fresh[index] for index in group], x, y, rows, own)
 
             # random numbers of all groups come from one stream, which two groups at a time would share in any order
-            return spread(train, groups, device=self.place, workers=1 if probe.random else None)
+            return spread(train, groups, device=self.place, workers=1 if probe.random else 0)
 
     def _train_batch(
         self, population: Population, models: list[nn.Module], x: Tensor, y: Tensor, rows: Tensor, seeds: list[int]
@@ -167,7 +167,7 @@ class TorchTrainer(ModuleTrainer):
         fast = self.mixed_precision and device.type == "cuda"
         with torch.random.fork_rng():  # weights and dropout follow our seed; the user's own random stream is unchanged
             model = _untrained(self, seed)
-            inputs, labels, loss_of = reader_for(model, population.x), labels_of(population), loss_for(population)
+            inputs, labels = reader_for(model, population.x), labels_of(population)
 
             def records(chosen: BoolArray | IntArray) -> tuple[Inputs, Tensor]:
                 return moved(inputs(select(population.x, chosen)), device), labels[torch.from_numpy(chosen)].to(device)
@@ -180,8 +180,7 @@ class TorchTrainer(ModuleTrainer):
             read = answers_for(population, model, x)
             stopper = None
             if rule := self.early_stopping:
-                held = records(held_out(rule, members, seed))
-                stopper = Stopper(rule, *held, lambda answer, y: loss_of(read(answer), y))
+                stopper = Stopper(rule, *records(held_out(rule, members, seed)), read)
             shuffling = torch.Generator().manual_seed(seed_for(seed, "batches"))
             augmenting = torch.Generator(device).manual_seed(seed_for(seed, "augmentation"))
             if self.compiled:
@@ -198,7 +197,7 @@ class TorchTrainer(ModuleTrainer):
                     batch = self.augmentation(batch, augmenting)
                 with torch.autocast(device.type, dtype=torch.bfloat16, enabled=fast):
                     answer = called(forward, batch)
-                return loss_of(read(answer), y[rows])
+                return mean_loss(read(answer), y[rows])
 
             def has_enough() -> bool:
                 if after_epoch is not None:
@@ -224,7 +223,7 @@ class TorchTrainer(ModuleTrainer):
         scheduler = self.scheduler(optimizer) if self.scheduler else None
         rates = None
         if schedule := self.schedule:
-            steps = self.epochs * batch_count(count, self.batch_size)
+            steps = self.epochs * len(batch_sizes(count, self.batch_size))
             rates = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: schedule(min(1.0, step / steps)))
         for _ in range(self.epochs):
             for rows in epoch():
@@ -278,7 +277,7 @@ class _Losses:
         self.fast = trainer.mixed_precision and trainer.place.type == "cuda"
         # its own copy: a call puts weights into it for a moment, and several groups may be trained at once
         self.body = copy.deepcopy(modules.models[0]).train()
-        self.read, self.loss_of = answers_for(population, self.body, x), loss_for(population)
+        self.read = answers_for(population, self.body, x)
         self.losses = vmap(self._loss, randomness="different")
 
     def __call__(self, batch: Tensor, labels: Tensor) -> Tensor:
@@ -291,7 +290,7 @@ class _Losses:
             answer = functional_call(self.body, (parameters, buffers), (x,))
         logits = self.read(answer)
         if y.is_floating_point() or logits.ndim == 1 or logits.shape[1] == 1:
-            return self.loss_of(logits, y)
+            return mean_loss(logits, y)
         # by columns: a CPU then handles many records at once, not the few classes
         return -nn.functional.log_softmax(logits.t(), dim=0).gather(0, y[None]).mean()
 
@@ -350,5 +349,5 @@ def _bytes_each(population: Population, model: nn.Module, x: Tensor, y: Tensor) 
         return tensor
 
     with torch.autograd.graph.saved_tensors_hooks(count, lambda tensor: tensor):
-        loss_for(population)(answers_for(population, model, x)(model.train()(x)), y)
+        mean_loss(answers_for(population, model, x)(model.train()(x)), y)
     return kept + 4 * sum(parameter.numel() * parameter.element_size() for parameter in model.parameters())
