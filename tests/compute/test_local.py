@@ -225,7 +225,7 @@ def test_a_cluster_that_breaks_off_is_asked_once_more(
 
 def test_a_cluster_whose_server_for_clients_never_starts_is_one_line_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
     """Ray's client then waits without end, and so would its shutdown when this process ends."""
-    let_go, forgotten = threading.Event(), []
+    let_go, forgotten = threading.Event(), list[Any]()
     ray = Mock(is_initialized=Mock(return_value=False), init=Mock(side_effect=lambda **_: let_go.wait(60)))
     monkeypatch.setattr("glasshouse.compute.ray._imported", lambda: ray)
     monkeypatch.setattr("glasshouse.compute.ray.check_answers", lambda address: None)

@@ -115,9 +115,10 @@ def audit(
     moments = traced_losses(attacker.trace, len(population), ids=population.ids)
     chosen = default_attacks(attacks, DEFAULT_ATTACKS, shadows)
     made = chosen_attacks(chosen, mode=mode, prior=prior, seed=seed, fprs=fprs)
+    theirs: Any = other or trainer  # None is never asked to train: there are no shadow models then
     plan = ShadowPool.plan(
         population,
-        other or trainer or _nobody,
+        theirs,
         shadows=shadows,
         fraction=attacker.fraction,
         seed=seed,
@@ -188,10 +189,6 @@ def _check_target(model: Any, population: Population, attacker: Attacker) -> tup
     else:
         return check_model(model, population, how=query)
     return ()
-
-
-def _nobody(population: Any, members: Any, /, seed: int) -> Any:
-    raise AssertionError("a pool without models trains none")
 
 
 @documented

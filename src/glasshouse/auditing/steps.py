@@ -132,21 +132,13 @@ def check_attacks(
     *,
     named: bool = True,
     regression: bool = False,
-    public: bool = False,
-    trace: bool = False,
+    public: bool = False,  # whether some records are known to be outside
+    trace: bool = False,  # whether losses were recorded while the target was trained
 ) -> tuple[dict[str, Attack[Any]], dict[str, str]]:
-    """The attacks that can use a pool, before its models are trained, and why the others cannot.
+    """The attacks that can use a pool with these members [K, N], before it is trained, and why the others cannot.
 
     If the user named the attacks, one that cannot is refused; all of them are reported at once. Those of the default
     list are left out instead, unless none is left.
-
-    Args:
-        attacks: by name.
-        members: [K, N] which records will train which shadow model.
-        named: whether the user named the attacks.
-        regression: whether models predict real numbers.
-        public: whether some records are known to be outside.
-        trace: whether losses were recorded while the target was trained.
     """
     if all(attack.knows_truth for attack in attacks.values()):
         raise InputError(
@@ -179,39 +171,22 @@ def audit_view(
     view: View,
     attacks: Mapping[str, Attack[Any]],
     *,
-    members: BoolArray | None,
-    labels: np.ndarray | None,
-    evaluation: Evaluation,
+    members: BoolArray | None,  # [N] which audited records trained the target; None where not known
+    labels: np.ndarray | None,  # [N] of the audited records, as their owner writes them
+    evaluation: Evaluation,  # with rates that were checked, and with the groups of the audited records, [N] each
     context: Context,
     progress: bool | None = None,
-    left_out: Mapping[str, str] | None = None,
-    surroundings: Surroundings | None = None,
-    known: Known | None = None,
-    prior: float | ArrayLike = 0.5,
-    estimated: bool = True,
-    sampled: Sampled | None = None,
-    compute: Compute | None = None,
+    left_out: Mapping[str, str] | None = None,  # attacks that were left out beforehand, each with the reason
+    surroundings: Surroundings | None = None,  # of the records, where they are nodes of a graph
+    known: Known | None = None,  # about the records without the target; by default their labels
+    prior: float | ArrayLike = 0.5,  # one number, or one per record of the population
+    estimated: bool = True,  # whether what eight models would find may be estimated: not from labels alone
+    sampled: Sampled | None = None,  # how the audited records were drawn from all; None if they were not
+    compute: Compute | None = None,  # where long steps of the attacks run
 ) -> AuditResult:
     """From a view to a result: every attack, what all of them show about ε, and warnings if members look swapped.
 
     If one attack fails, the others still run: the shadow models are already trained.
-
-    Args:
-        view: evidence of records, or a scene.
-        attacks: by name.
-        members: [N] which audited records trained the target; None where not known.
-        labels: [N] of the audited records, as their owner writes them.
-        evaluation: with rates that were checked, and with the groups of the audited records, [N] each.
-        context: what was audited, and how.
-        progress: whether to show bars.
-        left_out: attacks that were left out beforehand, each with the reason.
-        surroundings: of the records, where they are nodes of a graph.
-        known: what is known about the records without the target; by default their labels.
-        prior: λ, the share of members that is expected: one number, or one per record of the population.
-        estimated: whether to estimate what eight shadow models would find; not from labels alone, since the relation
-            was learned from probabilities.
-        sampled: how the audited records were drawn from all; None if they are all, or were not drawn.
-        compute: where long steps of the attacks run.
     """
     evidence, fprs = view.evidence, tuple(evaluation.fprs or ())
     inductive = context.settings.get("setting") == "inductive"

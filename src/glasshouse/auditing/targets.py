@@ -72,30 +72,19 @@ class SeveralTargets:
             policy: that rates each run in its report; Glasshouse's usual one by default.
         """
         folder = Path(folder)
-        if overwrite and not is_free(folder):
-            self._check_replaceable(folder)
-            self._write(folder, policy)
-        else:
-            with new_folder(folder) as place:
-                self._write(place, policy)
+        runs = {f"target-{number}": result for number, result in enumerate(self.results, start=1)}
+        replaced = overwrite and not is_free(folder)
+        if replaced:
+            there = sorted(folder.iterdir()) if folder.is_dir() else [folder]
+            strange = [path for path in there if path == folder or path.name not in ("table.csv", *runs)]
+            raise_faults([f"{path}: would not be replaced. Choose another folder, or delete it." for path in strange])
+            for name in runs:
+                check_free(folder / name, overwrite=True)
+        with contextlib.nullcontext(folder) if replaced else new_folder(folder) as place:
+            for name, result in runs.items():
+                result.save(place / name, overwrite=True, policy=policy)
+            write_file(place / "table.csv", self.table().to_csv())
         return folder
-
-    def _runs(self) -> dict[str, AuditResult]:
-        return {f"target-{number}": result for number, result in enumerate(self.results, start=1)}
-
-    def _write(self, folder: Path, policy: Policy | None) -> None:
-        for name, result in self._runs().items():
-            result.save(folder / name, overwrite=True, policy=policy)
-        write_file(folder / "table.csv", self.table().to_csv())
-
-    def _check_replaceable(self, folder: Path) -> None:
-        """Refuse to write into a folder that holds anything but the runs that are replaced."""
-        runs = self._runs()
-        known = {"table.csv", *runs}
-        strange = sorted(path for path in folder.iterdir() if path.name not in known) if folder.is_dir() else [folder]
-        raise_faults([f"{path}: would not be replaced. Choose another folder, or delete it." for path in strange])
-        for name in runs:
-            check_free(folder / name, overwrite=True)
 
 
 @documented

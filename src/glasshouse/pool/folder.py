@@ -222,7 +222,7 @@ def _write(path: Path, content: dict[str, Any], *, seal: str) -> None:
 
 def _is_sealed(found: dict[str, Any], seal: str) -> bool:
     """Whether the content of a file has its checksum, which is taken out of it."""
-    return found.pop(seal, None) == digest_of(found)
+    return bool(found.pop(seal, None) == digest_of(found))
 
 
 class Claims:

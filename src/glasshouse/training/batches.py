@@ -110,7 +110,11 @@ def split(sizes: Sequence[int], *, bytes_each: int, device: torch.device, togeth
 
 
 def spread(
-    work: Callable[[list[int]], list[Result]], groups: list[list[int]], *, device: torch.device, workers: int = 0
+    work: Callable[[list[int]], list[Result]],
+    groups: Sequence[list[int]],
+    *,
+    device: torch.device,
+    workers: int | None = None,
 ) -> list[Result]:
     """Run ``work`` on every group of model numbers; results for model 0, 1, …. On a CPU each core takes whole groups.
 

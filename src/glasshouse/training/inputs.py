@@ -93,9 +93,10 @@ def tensor_of(x: Any, *, floats: torch.dtype | None = None, name: str | None = N
         array = array.astype(kinds.get(array.dtype.kind, np.int64), copy=False)
         # a copy if numpy's memory is read-only or strided: torch would warn or refuse
         x = torch.from_numpy(np.require(array, requirements=["C", "W"]))
-    if x.is_floating_point():
-        return x.to(floats or x.dtype)
-    return x if x.dtype == torch.bool else x.long()
+    found: Tensor = x
+    if found.is_floating_point():
+        return found.to(floats or found.dtype)
+    return found if found.dtype == torch.bool else found.long()
 
 
 def called(model: Callable[..., Any], inputs: Inputs) -> Any:

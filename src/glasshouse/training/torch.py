@@ -120,7 +120,7 @@ class TorchTrainer(ModuleTrainer):
                 return self._train_batch(population, [fresh[index] for index in group], x, y, rows, own)
 
             # random numbers of all groups come from one stream, which two groups at a time would share in any order
-            return spread(train, groups, device=self.place, workers=1 if probe.random else 0)
+            return spread(train, groups, device=self.place, workers=1 if probe.random else None)
 
     def _train_batch(
         self, population: Population, models: list[nn.Module], x: Tensor, y: Tensor, rows: Tensor, seeds: list[int]
