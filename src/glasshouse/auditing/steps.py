@@ -95,8 +95,7 @@ def train_shadows(
 ) -> tuple[Any, float]:
     """Train the shadow models that a folder keeps, and then the target on its members [N] if none is given.
 
-    Returns:
-        The target, and the seconds spent on shadow models so far; those that are not kept are trained when queried.
+    Gives the target, and the seconds spent on shadow models so far; those that are not kept are trained when queried.
     """
     began = time.perf_counter()
     if pool.folder is not None:

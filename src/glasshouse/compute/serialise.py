@@ -57,14 +57,8 @@ class Parcels:
     """The sender's side: objects become bytes under a key, and ``store`` keeps them where workers can ask for them.
 
     Modules, and tensors of 64 KiB or more, are parcels of their own: if a later parcel refers to them, they are not
-    sent again. A tensor on a GPU travels as numbers, and lies on the worker's own GPU afterwards.
-
-    Args:
-        store: keeps bytes under a key.
-        drop: forgets a key.
-        gpus: whether workers have a GPU; if not, what lies on one is not sent.
-        apart: whether modules and large tensors are parcels of their own; if not, every task gets its own copy of them,
-            which it may change.
+    sent again; without ``apart`` they are none, and every task gets its own copy of them, which it may change. A tensor
+    on a GPU travels as numbers, and lies on the worker's own GPU afterwards; without ``gpus`` it is not sent.
     """
 
     def __init__(

@@ -106,16 +106,12 @@ def called(model: Callable[..., Any], inputs: Inputs) -> Any:
 
 def rows_of(inputs: Inputs, rows: Tensor | slice) -> Inputs:
     """Some records of the inputs."""
-    if isinstance(inputs, dict):
-        return {name: values[rows] for name, values in inputs.items()}
-    return inputs[rows]
+    return {name: values[rows] for name, values in inputs.items()} if isinstance(inputs, dict) else inputs[rows]
 
 
 def moved(inputs: Inputs, device: torch.device | str) -> Inputs:
     """The inputs on a device."""
-    if isinstance(inputs, dict):
-        return {name: values.to(device) for name, values in inputs.items()}
-    return inputs.to(device)
+    return {name: one.to(device) for name, one in inputs.items()} if isinstance(inputs, dict) else inputs.to(device)
 
 
 def first_tensor(inputs: Inputs) -> Tensor:
@@ -134,11 +130,7 @@ def _telling_rows(x: Any) -> np.ndarray:
     count = count_records(x)
     rows = [np.arange(min(_LOOK, count))]
     for values in x.values() if isinstance(x, Mapping) else [x]:
-        if isinstance(values, Tensor):
-            whole = not values.is_floating_point() and values.dtype != torch.bool and values.numel() > 0
-        else:
-            whole = isinstance(values, np.ndarray) and values.dtype.kind in "iu" and values.size > 0
-        if whole:
+        if isinstance(values, np.ndarray | Tensor) and "int" in str(values.dtype) and math.prod(values.shape) > 0:
             ends = np.array([int(values.argmin()), int(values.argmax())])
             rows.append(ends // math.prod(values.shape[1:]))
     return np.unique(np.concatenate(rows))

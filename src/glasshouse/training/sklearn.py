@@ -105,10 +105,10 @@ def _kind(estimator: Any) -> str | None:
 def check_task(estimator: Any, population: Population, *, place: str = "estimator") -> None:
     """Refuse a classifier for a regression, and a regressor for classes."""
     name, kind = type(estimator).__name__, _kind(estimator)
-    # skorch's regressor has a predict_proba too
-    if population.regression and (
-        kind == "classifier" or (kind != "regressor" and hasattr(estimator, "predict_proba"))
-    ):
+    classifies = kind == "classifier" or (
+        kind != "regressor" and hasattr(estimator, "predict_proba")
+    )  # skorch's has it
+    if population.regression and classifies:
         raise InputError(
             f"{place}: {name} is a classifier, but the population is a regression. Give a regressor, or leave out "
             f"regression=True."
@@ -208,17 +208,16 @@ class SklearnTrainer:
 def _fitted(estimator: Any, x: Any, labels: NDArray[Any], seed: int) -> Any:
     name, loaded = type(estimator).__name__, "torch" in sys.modules
     try:
-        with seeded(seed):
-            estimator.fit(x, labels)
-        if not loaded and "torch" in sys.modules:  # it was imported by fit, so its stream did not follow the seed yet
-            estimator = fresh(estimator)
+        while True:
             with seeded(seed):
                 estimator.fit(x, labels)
+            if loaded or "torch" not in sys.modules:
+                return estimator
+            estimator, loaded = fresh(estimator), True  # fit imported torch, whose stream did not follow the seed yet
     except Exception as error:
         raise InputError(
             f"estimator: {name} could not be fitted: {first_line(error).rstrip('.')}. {_fitting_advice(x, error)}"
         ) from error
-    return estimator
 
 
 def _knows_later(estimator: Any) -> bool:

@@ -341,13 +341,12 @@ def _module_obstacle(model: nn.Module) -> str | None:
 
 def _bytes_each(population: Population, model: nn.Module, x: Tensor, y: Tensor) -> int:
     """Memory of one model's step: its mini-batch, what autograd keeps, the weights with gradients and two moments."""
-    kept = 2 * x.numel() * x.element_size()
+    kept = [2 * x.nbytes]
 
     def count(tensor: Tensor) -> Tensor:
-        nonlocal kept
-        kept += tensor.numel() * tensor.element_size()
+        kept.append(tensor.nbytes)
         return tensor
 
     with torch.autograd.graph.saved_tensors_hooks(count, lambda tensor: tensor):
         mean_loss(answers_for(population, model, x)(model.train()(x)), y)
-    return kept + 4 * sum(parameter.numel() * parameter.element_size() for parameter in model.parameters())
+    return sum(kept) + 4 * sum(parameter.nbytes for parameter in model.parameters())
