@@ -20,7 +20,7 @@ from glasshouse.core.progress import note_work
 from glasshouse.core.randomness import seed_for
 from glasshouse.core.table import Table
 from glasshouse.data import Population, as_population, random_subsets
-from glasshouse.evaluation import AcrossTargets, across_targets
+from glasshouse.evaluation import AcrossTargets, Metrics, across_targets
 from glasshouse.io.files import write_file
 from glasshouse.io.folders import check_free, is_free, new_folder
 from glasshouse.report.policy import Policy
@@ -42,13 +42,11 @@ class SeveralTargets:
 
     def figures(self) -> dict[str, dict[str, AcrossTargets]]:
         """By attack: AUC, balanced accuracy and TPRs over the targets that the attack has an outcome for."""
-        names = dict.fromkeys(name for result in self.results for name in result.outcomes)
-        found = {}
-        for name in names:
-            outcomes = [result.outcomes[name] for result in self.results if name in result.outcomes]
-            metrics = [outcome.metrics for outcome in outcomes if outcome.metrics is not None]
-            found[name] = dict(across_targets(metrics, confidence=self.confidence))
-        return found
+        found: dict[str, list[Metrics]] = {}
+        for result in self.results:
+            for name, outcome in result.outcomes.items():
+                found.setdefault(name, []).extend([] if outcome.metrics is None else [outcome.metrics])
+        return {name: dict(across_targets(metrics, confidence=self.confidence)) for name, metrics in found.items()}
 
     def table(self) -> Table:
         """One row per attack: mean over targets, and the ends of its interval, of AUC and of TPR at each FPR."""

@@ -39,23 +39,18 @@ class Desk:
     def __init__(self) -> None:
         self.parcels: dict[str, bytes] = {}
         self.numbers = itertools.count()
-        self._secret = os.urandom(32)
         self._listener = Listener(("127.0.0.1", 0), backlog=128)  # the secret is asked for in a thread for each caller
+        place: Any = self._listener.address
+        self.address = Address((*place, os.urandom(32)))
         self._open = True
         self._thread = threading.Thread(target=self._serve, daemon=True)
         self._thread.start()
-
-    @property
-    def address(self) -> Address:
-        """Where workers ask."""
-        place: Any = self._listener.address
-        return Address((str(place[0]), int(place[1]), self._secret))
 
     def close(self) -> None:
         """Answer nobody any more."""
         self._open = False
         with suppress(OSError, EOFError, AuthenticationError):  # it waits for a caller: be one
-            Client(self.address[:2], authkey=self._secret).close()
+            Client(self.address[:2], authkey=self.address[2]).close()
         self._thread.join(timeout=5)
         self._listener.close()
         self.parcels.clear()
@@ -69,8 +64,8 @@ class Desk:
     def _answer(self, line: Connection[Any, Any]) -> None:
         # a worker that was killed, a stranger, or a worker that asks for what nobody waits for any more
         with suppress(OSError, EOFError, AuthenticationError, KeyError), line:
-            deliver_challenge(line, self._secret)
-            answer_challenge(line, self._secret)
+            deliver_challenge(line, self.address[2])
+            answer_challenge(line, self.address[2])
             asked = line.recv_bytes(64).decode()
             line.send_bytes(str(next(self.numbers)).encode() if asked == _NUMBER else self.parcels[asked])
 

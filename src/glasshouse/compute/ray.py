@@ -49,10 +49,9 @@ def check_answers(address: str, *, seconds: float = _SECONDS) -> None:
 
 
 def _parsed(address: str) -> tuple[str, int]:
-    client = address.startswith("ray://")
     host, colon, port = address.removeprefix("ray://").split("?")[0].rpartition(":")
     if not colon:
-        host, port = port, str(_PORTS[client])
+        host, port = port, str(_PORTS[address.startswith("ray://")])
     if not host or not port.isdecimal() or not 0 < int(port) < 65536:
         raise InputError(f"cluster: {address!r} is not an address. Use auto, host:port or ray://host:port.")
     return host.strip("[]"), int(port)
@@ -102,8 +101,7 @@ class RayCluster(Elsewhere):
 
     def check(self) -> None:
         """Refuse an address at which no cluster answers, within seconds: call it before the long work."""
-        address = self._found(_imported())
-        check_answers(address)
+        check_answers(self._found(_imported()))
 
     @contextmanager
     def _connected(self) -> Iterator[Any]:

@@ -367,9 +367,10 @@ class _Walker:
         if callable(value) and named(kind) and (name := named(value)):
             return name
         tree: dict[str, Any] = {"(type)": self(kind, f"{path}.(type)")}
-        make, arguments, state, items, pairs = _reduced(value, path)
-        if isinstance(make, str):
-            return tree | {"(name)": f"{getattr(value, '__module__', '')}.{make}"}
+        copied = _reduced(value, path)
+        if isinstance(copied, str):
+            return tree | {"(name)": f"{getattr(value, '__module__', '')}.{copied}"}
+        make, arguments, state, items, pairs = (*copied, None, None, None)[:5]
         if arguments and arguments[0] is kind:
             arguments = arguments[1:]
         elif make is not kind:
@@ -395,19 +396,14 @@ def _may_hide(kind: type) -> bool:
     return any(name in one for one in mine for name in ("__getstate__", "__reduce__", "__reduce_ex__"))
 
 
-def _reduced(value: Any, path: str) -> tuple[Any, tuple[Any, ...], Any, Any, Any]:
-    """How Python would copy an object: the function that makes it, its arguments, its state, and its items."""
+def _reduced(value: Any, path: str) -> Any:
+    """How Python would copy an object: its name, or the function that makes it, arguments, state, items and entries."""
     try:
         reduce = copyreg.dispatch_table.get(type(value))
-        found = reduce(value) if reduce else value.__reduce_ex__(4)
+        return reduce(value) if reduce else value.__reduce_ex__(4)
     except Exception:
         kind = f"{type(value).__module__}.{type(value).__qualname__}"
         raise _UndescribableError(f"{path}: holds an object of type {kind}") from None
-    if isinstance(found, str):
-        return found, (), None, None, None
-    make, arguments, *rest = found
-    state, items, pairs = (*rest, None, None, None)[:3]
-    return make, arguments, state, items, pairs
 
 
 _NOT_PLAIN = object()

@@ -16,7 +16,6 @@ from typing import Any
 
 from filelock import FileLock, Timeout
 
-from glasshouse.core.arrays import BoolArray, TextArray
 from glasshouse.core.errors import InputError
 from glasshouse.io.documents import read_json
 from glasshouse.io.files import digest, file_mode, make_folders, write_file
@@ -201,11 +200,6 @@ def pool_faults(path: Path) -> tuple[int, list[str]]:
             faults += told
     faults += [f"{one}: is not a file of this pool." for one in sorted(path.iterdir()) if one.name not in known]
     return len(manifests), faults
-
-
-def members_as_ids(members: BoolArray, ids: TextArray) -> list[str]:
-    """The ids of the members, in the population's order."""
-    return [str(name) for name in ids[members]]
 
 
 def _short(value: Any) -> str:

@@ -46,12 +46,7 @@ def kind_of(trainer: Any, population: AnyPopulation) -> str:
 
 
 def stored(
-    model: Any,
-    trainer: Any,
-    population: AnyPopulation,
-    *,
-    members: BoolArray,
-    how: QueryOptions | None = None,
+    model: Any, trainer: Any, population: AnyPopulation, *, members: BoolArray, how: QueryOptions | None = None
 ) -> StoredModel:
     """A trained model as bytes, the same for the same weights; or its answers. With figures of its training."""
     if kind_of(trainer, population) == "answers":

@@ -21,7 +21,7 @@ from glasshouse.core.randomness import seed_for
 from glasshouse.data import AnyPopulation, as_members, as_population, complementary_halves, random_subsets
 from glasshouse.io.files import check_name, clean_leftovers
 from glasshouse.pool.description import describe
-from glasshouse.pool.folder import Claims, Identity, PoolFolder, members_as_ids
+from glasshouse.pool.folder import Claims, Identity, PoolFolder
 from glasshouse.pool.model_files import StoredModel, kind_of, restored, stored
 from glasshouse.query.classify import QueryOptions
 from glasshouse.training.trainer import Trainer
@@ -226,11 +226,14 @@ class ShadowPool:
                 found = folder.manifest(index).get("members")
             except InputError:  # missing, or of another pool: it will be trained
                 continue
-            if found != members_as_ids(self.members[index], self.population.ids):
+            if found != self._ids_of_members(index):
                 raise InputError(
                     f"{self.folder}: model {index}: was trained on other records than this pool plans for it. "
                     f"Choose another folder for this pool."
                 )
+
+    def _ids_of_members(self, index: int) -> list[str]:
+        return [str(name) for name in self.population.ids[self.members[index]]]
 
     def _train_missing(self, folder: PoolFolder, claims: Claims, *, wait: bool, progress: bool | None) -> None:
         missing = [group for group in self._groups() if not all(folder.has(index) for index in group.indices)]
@@ -247,8 +250,8 @@ class ShadowPool:
             for index, seed, model in track(self._trained(ours), total=left, label=label, unit="models", show=progress):
                 if not folder.has(index):
                     versions = {name: version for name in _LIBRARIES if (version := installed_version(name))}
-                    members = members_as_ids(self.members[index], self.population.ids)
-                    folder.write(index, model, {"model_seed": seed, "members": members, "versions": versions})
+                    about = {"model_seed": seed, "members": self._ids_of_members(index), "versions": versions}
+                    folder.write(index, model, about)
                     note_work(self._kept, instead_of=self._none_kept)
 
     def _trained(self, groups: list[Group]) -> Iterator[tuple[int, int, StoredModel]]:

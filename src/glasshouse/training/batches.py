@@ -152,19 +152,16 @@ _SOFTMAX = (
 
 
 def logits_of(
-    model: nn.Module, *inputs: Inputs, classes: int | None = None, call: Callable[[nn.Module], Any] | None = None
+    model: nn.Module,
+    *inputs: Inputs,  # on its device: records [B, ...], of which a few are used; or the features and edges of a graph
+    classes: int | None = None,  # how many there are; fewer logits are refused
+    call: Callable[[nn.Module], Any] | None = None,  # what calls the module, if that takes more than records
 ) -> Callable[[Any], Tensor]:
     """From what this module returns to logits in float32, decided once, from its answers to some records.
 
     Answers in a dict, a tuple or an object with ``logits`` are unwrapped. A module that ends in softmax (or whose last
     layer is a sigmoid) is trained on the logarithms of its probabilities, not on the probabilities as if they were
     logits; the log ``glasshouse`` says so. This check changes no weights, no statistics and no random numbers.
-
-    Args:
-        model: untrained.
-        *inputs: on its device: records [B, ...], of which a few are used; or the features and edges of a graph.
-        classes: how many classes there are; fewer logits are refused.
-        call: what calls the module, if that takes more than records.
     """
     whole = _first_answer(model, inputs[0], call, tensors=len(inputs))
     if classes is not None:

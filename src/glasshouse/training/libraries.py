@@ -290,6 +290,5 @@ class PrivateTrainer(ModuleTrainer):
                         optimizer.zero_grad()
                         mean_loss(read(private(x)), y).backward()
                         optimizer.step()
-            plain = self.module()  # without Opacus's hooks, so that the result is an ordinary module
-            plain.load_state_dict(private._module.state_dict())
-        return plain.eval()
+            # a fresh one, without Opacus's hooks, so that the result is an ordinary module
+            return self.restore(population, private._module.state_dict())

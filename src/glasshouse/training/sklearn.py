@@ -153,9 +153,7 @@ class SklearnTrainer:
     def check(self, population: Population, *, labels_only: bool = False) -> None:
         """Refuse an estimator that does not fit the population, before anything is trained.
 
-        Args:
-            population: what it will be trained on.
-            labels_only: whether models are only asked for labels, so that no probabilities are needed.
+        With ``labels_only`` models are only asked for labels, so that no probabilities are needed.
         """
         check_task(self.estimator, population)
         enough = population.regression or labels_only or hasattr(self.estimator, "predict_proba")
