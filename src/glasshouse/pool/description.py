@@ -245,12 +245,6 @@ def describe(trainer: Any) -> Any:
 
     Functions are described by their code, defaults, closures and the globals that they read, and so on for everything
     that these hold; arrays and tensors by digests; what a library defines by its name and version.
-
-    Example:
-        >>> import functools
-        >>> import torch
-        >>> describe(functools.partial(torch.optim.SGD, lr=0.1))["keywords"]
-        {'lr': 0.1}
     """
     try:
         return _Walker()(trainer, "trainer")

@@ -10,9 +10,8 @@ import hashlib
 import json
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from filelock import FileLock, Timeout
 
@@ -26,30 +25,19 @@ from glasshouse.pool.model_files import KINDS, StoredModel
 
 _FORMAT = 2  # format 1 described a trainer by one line of text only
 
+_SHARED = ("data", "trainer_sha256", "seed", "fraction")
 _OWN = "pool_sha256"  # of pool.json itself, without this entry
 _OF_MODEL = "manifest_sha256"  # the same of a model's manifest
 _SHOWN = 8  # differences that a message lists
 _LOCKS = 61  # files of locks, each open while it is held; a prime: numbers of groups are multiples of their size
 
 
-@dataclass(frozen=True, kw_only=True)
-class Identity:
-    """What makes two pools the same: data, trainer, seed and the share of records that trains a model."""
+class Identity(NamedTuple):
+    """What makes two pools the same."""
 
-    data: str  # fingerprint of the population
+    shared: dict[str, Any]  # equal in ``pool.json`` and in each manifest: _SHARED, by name
     trainer: str  # in one line, for readers
     parts: Any  # the trainer down to its values, as `describe` gives it
-    seed: int
-    fraction: float
-
-    def as_json(self) -> dict[str, Any]:
-        """What must be equal in ``pool.json`` and in each model's manifest."""
-        return {
-            "data": self.data,
-            "trainer_sha256": digest_of(self.parts),
-            "seed": self.seed,
-            "fraction": self.fraction,
-        }
 
 
 class PoolFolder:
@@ -77,7 +65,7 @@ class PoolFolder:
             raise InputError(f"{self.path}: has models but no pool.json; it is not a pool, or damaged. Choose another.")
         else:
             told = {"trainer": identity.trainer, "trainer_parts": identity.parts}
-            _write(description, {"format": _FORMAT, **identity.as_json(), **told}, seal=_OWN)
+            _write(description, {"format": _FORMAT, **identity.shared, **told}, seal=_OWN)
 
     def has(self, index: int) -> bool:
         """Whether a model is there and complete: its manifest can be read and its file has the right checksum."""
@@ -101,7 +89,7 @@ class PoolFolder:
             "sha256": hashlib.sha256(model.content).hexdigest(),
             "metrics": model.metrics,
             "trainer": self.identity.trainer,
-            **self.identity.as_json(),
+            **self.identity.shared,
             **manifest,
         }
         _write(self._manifest(index), full, seal=_OF_MODEL)
@@ -131,7 +119,7 @@ class PoolFolder:
         found = read_json(path, missing="does not exist.")
         if not _is_sealed(found, _OF_MODEL):
             raise InputError(f"{path}: does not have its checksum; train the model again.")
-        for name, value in self.identity.as_json().items():
+        for name, value in self.identity.shared.items():
             if found.get(name) != value:
                 raise InputError(f"{path}: {name}: belongs to another pool.")
         return found
@@ -143,7 +131,7 @@ class PoolFolder:
                 f"which described trainers differently. Choose another folder for this pool."
             )
         changed: list[tuple[str, Any, Any]] = []
-        for name, value in self.identity.as_json().items():
+        for name, value in self.identity.shared.items():
             if found.get(name) == value:
                 continue
             parts = differences(found.get("trainer_parts"), self.identity.parts) if name == "trainer_sha256" else []
@@ -189,7 +177,7 @@ def pool_faults(path: Path) -> tuple[int, list[str]]:
             found = read_json(manifest)
             if not _is_sealed(found, _OF_MODEL):
                 faults.append(f"{manifest}: was damaged or edited; delete the model's files to train it again.")
-            elif any(found.get(name) != shared.get(name) for name in ("data", "trainer_sha256", "seed", "fraction")):
+            elif any(found.get(name) != shared.get(name) for name in _SHARED):
                 faults.append(f"{manifest}: belongs to another pool; delete the model's files to train it again.")
             elif not manifest.name.startswith(f"model-{str(found.get('index')).zfill(5)}"):
                 faults.append(f"{manifest}: is of another model than its name says; delete the files of both models.")

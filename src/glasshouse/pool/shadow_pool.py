@@ -20,7 +20,7 @@ from glasshouse.core.progress import note_work, track
 from glasshouse.core.randomness import seed_for
 from glasshouse.data import AnyPopulation, as_members, as_population, complementary_halves, random_subsets
 from glasshouse.io.files import check_name, clean_leftovers
-from glasshouse.pool.description import describe
+from glasshouse.pool.description import describe, digest_of
 from glasshouse.pool.folder import Claims, Identity, PoolFolder
 from glasshouse.pool.model_files import StoredModel, kind_of, restored, stored
 from glasshouse.query.classify import QueryOptions
@@ -211,13 +211,9 @@ class ShadowPool:
     @functools.cached_property
     def _identity(self) -> Identity:
         """By which this pool is recognised; computed once, before the first model: training may change a trainer."""
-        return Identity(
-            data=self.population.fingerprint(),
-            trainer=described(self.trainer),
-            parts=describe(self.trainer),
-            seed=self.seed,
-            fraction=self.fraction,
-        )
+        parts = describe(self.trainer)
+        shared = {"data": self.population.fingerprint(), "trainer_sha256": digest_of(parts)}
+        return Identity({**shared, "seed": self.seed, "fraction": self.fraction}, described(self.trainer), parts)
 
     def _check_members(self, folder: PoolFolder) -> None:
         """Refuse a pool whose models were trained on other records than planned, such as by another random stream."""
@@ -236,37 +232,34 @@ class ShadowPool:
         return [str(name) for name in self.population.ids[self.members[index]]]
 
     def _train_missing(self, folder: PoolFolder, claims: Claims, *, wait: bool, progress: bool | None) -> None:
-        missing = [group for group in self._groups() if not all(folder.has(index) for index in group.indices)]
+        def lacking(group: Group) -> bool:
+            return not all(folder.has(index) for index in group.indices)
+
+        missing = [group for group in self._groups() if lacking(group)]
         if not missing:
             return
-        found = sum(folder.has(index) for group in self._groups() for index in group.indices)
+        found = sum(folder.has(index) for index in range(len(self)))
         label = "Shadow models" + (f" ({found} found on disk)" if found else "")
+        kept = f"Shadow models that were trained are kept in {self.folder}."
+        none_kept = f"Shadow models were being trained; none was complete, so none is kept in {self.folder}."
         with claims.claimed([group.indices[0] for group in missing], wait=wait) as held:
             # another process may have finished a group between the check and the claim
-            ours = [g for g in missing if g.indices[0] in held and not all(folder.has(index) for index in g.indices)]
+            ours = [group for group in missing if group.indices[0] in held and lacking(group)]
             left = sum(len(group.indices) for group in ours)
             if left:
-                note_work(self._kept if found else self._none_kept)
+                note_work(kept if found else none_kept)
             for index, seed, model in track(self._trained(ours), total=left, label=label, unit="models", show=progress):
                 if not folder.has(index):
                     versions = {name: version for name in _LIBRARIES if (version := installed_version(name))}
                     about = {"model_seed": seed, "members": self._ids_of_members(index), "versions": versions}
                     folder.write(index, model, about)
-                    note_work(self._kept, instead_of=self._none_kept)
+                    note_work(kept, instead_of=none_kept)
 
     def _trained(self, groups: list[Group]) -> Iterator[tuple[int, int, StoredModel]]:
         """Models with their numbers and seeds, in the order in which groups end."""
         work = self.compute.run(train_and_store, (self.population, self.trainer, self.how), groups)
         for position, models in work:
             yield from zip(groups[position].indices, groups[position].seeds, models, strict=True)
-
-    @property
-    def _kept(self) -> str:
-        return f"Shadow models that were trained are kept in {self.folder}."
-
-    @property
-    def _none_kept(self) -> str:
-        return f"Shadow models were being trained; none was complete, so none is kept in {self.folder}."
 
     def _groups(self) -> list[Group]:
         seeds = [seed_for(self.seed, "shadow", index) for index in range(len(self))]
