@@ -76,11 +76,7 @@ def is_worth_spreading(seconds: float = float("inf")) -> bool:
 
 
 def spread(
-    function: Callable[..., Result],
-    shared: tuple[Any, ...],
-    tasks: Sequence[Task],
-    *,
-    seconds: float | None = None,
+    function: Callable[..., Result], shared: tuple[Any, ...], tasks: Sequence[Task], *, seconds: float | None = None
 ) -> Iterator[tuple[int, Result]]:
     """``function(*shared, task)`` for every task, with its position, in the order in which tasks end.
 
@@ -121,11 +117,7 @@ def spread(
 
 
 def spread_in_order(
-    function: Callable[..., Result],
-    shared: tuple[Any, ...],
-    tasks: Sequence[Task],
-    *,
-    seconds: float | None = None,
+    function: Callable[..., Result], shared: tuple[Any, ...], tasks: Sequence[Task], *, seconds: float | None = None
 ) -> Iterator[Result]:
     """The results of `spread` in the order of the tasks.
 

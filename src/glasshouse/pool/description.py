@@ -219,11 +219,7 @@ def _code_tree(code: CodeType) -> dict[str, Any]:
         code.co_cellvars,
         (code.co_argcount, code.co_posonlyargcount, code.co_kwonlyargcount, code.co_flags),
     )
-    return {
-        "constants": list(constants.values()),
-        "names": list(code.co_names),
-        "steps": _digest(repr(parts).encode()),
-    }
+    return {"constants": list(constants.values()), "names": list(code.co_names), "steps": _digest(repr(parts).encode())}
 
 
 def _constant(value: Any) -> Any:
