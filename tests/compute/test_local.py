@@ -232,7 +232,7 @@ def test_a_cluster_whose_server_for_clients_never_starts_is_one_line_in_time(mon
     monkeypatch.setattr("glasshouse.compute.ray._JOINING", 0.05)
     monkeypatch.setattr("atexit.unregister", forgotten.append)
     said = (
-        "no Ray cluster at 'ray://127.0.0.1:1': TimeoutError: its server for clients did not start within .* Try again"
+        "no Ray cluster at 'ray://127.0.0.1:1': TimeoutError: its server for clients did not start within .* s. Retry"
     )
     with pytest.raises(InputError, match=said):
         list(RayCluster(address="ray://127.0.0.1:1").run(dies_once, ("",), [0]))

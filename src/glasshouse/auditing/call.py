@@ -148,14 +148,13 @@ def audit(
     if public:
         evidence = with_public_records(evidence, population, outside, seed=seed)
     shared = shared_records(population.digests(), mask)
-    measured: dict[str, Any] = dict(answers.figures(mask))
     context = Context(
         title=title,
         about=about,
         shadows=shadows,
         mode=mode,
         seed=seed,
-        **measured,
+        **dict[str, Any](answers.figures(mask)),
         fingerprint=population.fingerprint(),
         shadow_seconds=seconds + time.perf_counter() - started,
         settings=settings_of(trainer, attacker, evaluation),

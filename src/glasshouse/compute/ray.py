@@ -9,7 +9,6 @@ import socket
 import threading
 import time
 from collections.abc import Iterator, Sequence
-from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -27,10 +26,14 @@ _SETTINGS = 4
 
 def check_answers(address: str, *, seconds: float = _SECONDS) -> None:
     """Refuse an address, ``host:port`` or ``ray://host:port``, at which nothing answers, or something else than Ray."""
-    host, port = _parsed(address)
+    host, colon, port = address.removeprefix("ray://").split("?")[0].rpartition(":")
+    if not colon:
+        host, port = port, str(_PORTS[address.startswith("ray://")])
+    if not host or not port.isdecimal() or not 0 < int(port) < 65536:
+        raise InputError(f"cluster: {address!r} is not an address. Use auto, host:port or ray://host:port.")
     ends = time.monotonic() + seconds
     try:
-        with socket.create_connection((host, port), timeout=seconds) as line:
+        with socket.create_connection((host.strip("[]"), int(port)), timeout=seconds) as line:
             if os.environ.get("RAY_USE_TLS", "0") not in ("", "0"):
                 return  # it answers only to those that have its keys
             line.sendall(_GREETING)
@@ -46,15 +49,6 @@ def check_answers(address: str, *, seconds: float = _SECONDS) -> None:
         raise _refusal(address, reason) from error
     if header[3] != _SETTINGS:
         raise _refusal(address, "something else than Ray answers")
-
-
-def _parsed(address: str) -> tuple[str, int]:
-    host, colon, port = address.removeprefix("ray://").split("?")[0].rpartition(":")
-    if not colon:
-        host, port = port, str(_PORTS[address.startswith("ray://")])
-    if not host or not port.isdecimal() or not 0 < int(port) < 65536:
-        raise InputError(f"cluster: {address!r} is not an address. Use auto, host:port or ray://host:port.")
-    return host.strip("[]"), int(port)
 
 
 def _refusal(address: str, reason: str) -> InputError:
@@ -140,7 +134,7 @@ class RayCluster(Elsewhere):
 def _join(ray: Any, address: str) -> None:
     """Connect to a cluster; once more if it broke off, as Ray does when it looks at its new server too early."""
     options: dict[str, Any] = {"address": address, "log_to_driver": False, "logging_level": logging.ERROR}
-    joined: Future[None] = Future()
+    failed: list[BaseException] = []
 
     def join() -> None:
         try:
@@ -148,23 +142,22 @@ def _join(ray: Any, address: str) -> None:
                 ray.init(**options)
             except ConnectionAbortedError:
                 ray.init(**options)
-            joined.set_result(None)
         except BaseException as error:
-            joined.set_exception(error)
+            failed.append(error)
 
     if not address.startswith("ray://"):
         join()
     else:  # in a thread that may be left behind: where its server fails to start, Ray's client waits without end
-        threading.Thread(target=join, daemon=True).start()
-    try:
-        joined.result(timeout=_JOINING)
-    except TimeoutError:
-        if joined.done():  # Ray's own
-            raise
-        atexit.unregister(ray.shutdown)  # it would wait for that thread
-        raise TimeoutError(
-            f"its server for clients did not start within {_JOINING:.0f} s. Try again, or give the cluster's host:port"
-        ) from None
+        thread = threading.Thread(target=join, daemon=True)
+        thread.start()
+        thread.join(timeout=_JOINING)
+        if thread.is_alive():
+            atexit.unregister(ray.shutdown)  # it would wait for that thread
+            raise TimeoutError(
+                f"its server for clients did not start within {_JOINING:.0f} s. Retry, or give host:port"
+            )
+    if failed:
+        raise failed[0]
 
 
 class _Connected(Workers):

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from filelock import FileLock, Timeout
 
-from glasshouse.core.errors import InputError
+from glasshouse.core.errors import InputError, raise_faults
 from glasshouse.io.documents import read_json
 from glasshouse.io.files import digest, file_mode, make_folders, write_file
 from glasshouse.io.guarded import file_size, read_content
@@ -136,14 +136,13 @@ class PoolFolder:
                 continue
             parts = differences(found.get("trainer_parts"), self.identity.parts) if name == "trainer_sha256" else []
             changed += parts or [(name, found.get(name), value)]
-        if changed:
-            lines = [
-                f"{self.path}: {place}: the pool was made with {_short(before)}, not {_short(now)}. "
-                f"Choose another folder for this pool."
-                for place, before, now in changed[:_SHOWN]
-            ]
-            more = len(changed) - _SHOWN
-            raise InputError(*lines, *([f"{self.path}: {more} more differences of this kind."] if more > 0 else []))
+        faults = [
+            f"{self.path}: {place}: the pool was made with {_short(before)}, not {_short(now)}. Choose another folder "
+            f"for this pool."
+            for place, before, now in changed[:_SHOWN]
+        ]
+        more = len(changed) - _SHOWN
+        raise_faults([*faults, *([f"{self.path}: {more} more differences of this kind."] if more > 0 else [])])
 
     def _check_there(self) -> None:
         if not (self.path / "pool.json").is_file():

@@ -114,7 +114,11 @@ class LightningTrainer(ModuleTrainer):
         quiet = _ignoring(_NOTES, loggers=("lightning.pytorch", "pytorch_lightning"))
         with seeded(seed), tempfile.TemporaryDirectory() as folder, quiet:
             model = self.module()
-            library = _library_of(model)
+            bases = [base for base in type(model).__mro__ if base.__name__ == "LightningModule"]
+            if not bases:
+                name = type(model).__name__
+                raise InputError(f"module: {name} is not a LightningModule. Use TorchTrainer for a plain torch module.")
+            library = importlib.import_module(bases[0].__module__.partition(".")[0])  # or the older pytorch_lightning
             records = _Members(model, population, members)
             loader = DataLoader(
                 records,
@@ -137,18 +141,6 @@ class LightningTrainer(ModuleTrainer):
         if self.batch is not None:
             return self.batch(x, y)
         return {**x, "labels": y} if isinstance(x, dict) else (x, y)
-
-
-def _library_of(model: nn.Module) -> Any:
-    """The package whose Trainer fits this module: ``lightning``, or the older ``pytorch_lightning``."""
-    bases = [base for base in type(model).__mro__ if base.__name__ == "LightningModule"]
-    if not bases:
-        raise InputError(
-            f"module: {type(model).__name__} is not a LightningModule. Use TorchTrainer for a plain torch module."
-        )
-    name = bases[0].__module__.partition(".")[0]
-    with needs_extra("LightningTrainer", package="lightning", extra="lightning"):
-        return importlib.import_module(name)
 
 
 @contextlib.contextmanager

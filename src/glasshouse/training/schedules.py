@@ -2,21 +2,14 @@
 
 from __future__ import annotations
 
-import copy
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
-import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
-from glasshouse.core.arrays import BoolArray, IntArray
 from glasshouse.core.errors import InputError
-from glasshouse.core.randomness import generator
-from glasshouse.training.batches import mean_loss
-from glasshouse.training.inputs import Inputs, called, rows_of
 
 Schedule = Callable[[float], float]
 
@@ -65,47 +58,6 @@ class EarlyStopping:
 
     patience: int = 10
     records: int = 1000
-
-
-def held_out(rule: EarlyStopping, members: BoolArray, seed: int) -> IntArray:
-    """The positions of the non-members on which early stopping measures the loss; ``members`` are [N]."""
-    outside = np.flatnonzero(~members)
-    if not len(outside):
-        raise InputError("early_stopping: every record is a member, so none is left to measure; leave it out.")
-    return generator(seed, "early stopping").permutation(outside)[: rule.records]
-
-
-class Stopper:
-    """Follows the loss on held-out records, features ``x`` and labels ``y``, and remembers the best weights."""
-
-    def __init__(self, rule: EarlyStopping, x: Inputs, y: Tensor, read: Callable[[Any], Tensor]) -> None:
-        self.patience, self.x, self.y = rule.patience, x, y
-        self.read = read  # from what the module returns to logits
-        self.best = float("inf")
-        self.best_state: dict[str, Any] | None = None
-        self.waited = 0
-
-    @torch.no_grad()
-    def has_enough(self, model: nn.Module) -> bool:
-        """Whether to stop, from the model after an epoch."""
-        model.eval()
-        total = 0.0
-        for start in range(0, len(self.y), 1024):
-            part = slice(start, start + 1024)
-            answer = self.read(called(model, rows_of(self.x, part)))
-            total += float(mean_loss(answer, self.y[part])) * len(self.y[part])
-        loss = total / len(self.y)
-        if loss < self.best:
-            self.best, self.waited = loss, 0
-            self.best_state = copy.deepcopy(model.state_dict())
-        else:
-            self.waited += 1
-        return self.waited >= self.patience
-
-    def restore(self, model: nn.Module) -> None:
-        """Put the best weights back."""
-        if self.best_state is not None:
-            model.load_state_dict(self.best_state)
 
 
 @dataclass(frozen=True, kw_only=True)

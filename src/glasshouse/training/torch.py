@@ -17,7 +17,7 @@ from torch.overrides import TorchFunctionMode
 
 from glasshouse.core.arrays import BoolArray, IntArray
 from glasshouse.core.errors import InputError
-from glasshouse.core.randomness import seed_for
+from glasshouse.core.randomness import generator, seed_for
 from glasshouse.data import Population, as_members, select
 from glasshouse.io.caches import keep_code_private
 from glasshouse.training.batches import (
@@ -34,7 +34,7 @@ from glasshouse.training.batches import (
     spread,
 )
 from glasshouse.training.inputs import Inputs, called, first_tensor, moved, reader_for, refuse_missing, rows_of, told_by
-from glasshouse.training.schedules import EarlyStopping, Schedule, Stopper, held_out
+from glasshouse.training.schedules import EarlyStopping, Schedule
 from glasshouse.training.trainer import ModuleTrainer
 
 _TOGETHER = 16  # models per batch on a CPU
@@ -180,7 +180,7 @@ class TorchTrainer(ModuleTrainer):
             read = answers_for(population, model, x)
             stopper = None
             if rule := self.early_stopping:
-                stopper = Stopper(rule, *records(held_out(rule, members, seed)), read)
+                stopper = _Stopper(rule, *records(_held_out(rule, members, seed)), read)
             shuffling = torch.Generator().manual_seed(seed_for(seed, "batches"))
             augmenting = torch.Generator(device).manual_seed(seed_for(seed, "augmentation"))
             if self.compiled:
@@ -240,6 +240,47 @@ class TorchTrainer(ModuleTrainer):
     def restore(self, population: Population, tensors: dict[str, Tensor]) -> nn.Module:
         """A trained module again, from its stored weights; on the device that the trainer uses."""
         return super().restore(population, tensors).to(self.place)
+
+
+def _held_out(rule: EarlyStopping, members: BoolArray, seed: int) -> IntArray:
+    """The positions of the non-members on which early stopping measures the loss; ``members`` are [N]."""
+    outside = np.flatnonzero(~members)
+    if not len(outside):
+        raise InputError("early_stopping: every record is a member, so none is left to measure; leave it out.")
+    return generator(seed, "early stopping").permutation(outside)[: rule.records]
+
+
+class _Stopper:
+    """Follows the loss on held-out records, features ``x`` and labels ``y``, and remembers the best weights."""
+
+    def __init__(self, rule: EarlyStopping, x: Inputs, y: Tensor, read: Callable[[Any], Tensor]) -> None:
+        self.patience, self.x, self.y = rule.patience, x, y
+        self.read = read  # from what the module returns to logits
+        self.best = float("inf")
+        self.best_state: dict[str, Any] | None = None
+        self.waited = 0
+
+    @torch.no_grad()
+    def has_enough(self, model: nn.Module) -> bool:
+        """Whether to stop, from the model after an epoch."""
+        model.eval()
+        total = 0.0
+        for start in range(0, len(self.y), 1024):
+            part = slice(start, start + 1024)
+            answer = self.read(called(model, rows_of(self.x, part)))
+            total += float(mean_loss(answer, self.y[part])) * len(self.y[part])
+        loss = total / len(self.y)
+        if loss < self.best:
+            self.best, self.waited = loss, 0
+            self.best_state = copy.deepcopy(model.state_dict())
+        else:
+            self.waited += 1
+        return self.waited >= self.patience
+
+    def restore(self, model: nn.Module) -> None:
+        """Put the best weights back."""
+        if self.best_state is not None:
+            model.load_state_dict(self.best_state)
 
 
 class _Probe(NamedTuple):
