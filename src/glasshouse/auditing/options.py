@@ -98,11 +98,8 @@ class Attacker:
             Traceback (most recent call last):
             glasshouse.InputError: attacker: an audit of a graph does not use public; leave it out.
         """
-        unused = [
-            one.name
-            for one in dataclasses.fields(self)
-            if audit not in one.metadata["of"] and getattr(self, one.name) is not one.default
-        ]
+        given = [one for one in dataclasses.fields(self) if getattr(self, one.name) is not one.default]
+        unused = [one.name for one in given if audit not in one.metadata["of"]]
         raise_faults([f"attacker: an audit of {audit} does not use {name}; leave it out." for name in unused])
 
     @property

@@ -94,9 +94,8 @@ class AuditResult:
             columns[column.name] = [np.nan if one.at is not None else one.value for one in found]
             if any(one.interval is not None for one in found):
                 ends = [(np.nan, np.nan) if one.at is not None else one.interval or (np.nan, np.nan) for one in found]
-                columns[f"{column.name}_low"], columns[f"{column.name}_high"] = (
-                    list(side) for side in zip(*ends, strict=True)
-                )
+                low, high = zip(*ends, strict=True)
+                columns |= {f"{column.name}_low": list(low), f"{column.name}_high": list(high)}
         return Table({name: np.array(values) for name, values in columns.items()})
 
     def records(self) -> Table:

@@ -188,10 +188,9 @@ def audit_view(
     If one attack fails, the others still run: the shadow models are already trained.
     """
     evidence, fprs = view.evidence, tuple(evaluation.fprs or ())
-    inductive = context.settings.get("setting") == "inductive"
-    unlike = target_mismatch(
-        evidence, prior=prior if np.ndim(prior) == 0 else view.audited(prior), advice=_TRANSDUCTIVE if inductive else ""
-    )
+    expected = prior if np.ndim(prior) == 0 else view.audited(prior)
+    advice = _TRANSDUCTIVE if context.settings.get("setting") == "inductive" else ""
+    unlike = target_mismatch(evidence, prior=expected, advice=advice)
     outcomes: dict[str, AttackOutcome] = {}
     cache = AttackCache(view, progress=progress)
     failed: dict[str, str] = {}

@@ -131,8 +131,7 @@ def audit_targets(
     run = _audit_of(data)
     masks = random_subsets(len(as_population(data)), models=targets, fraction=attacker.fraction, seed=seed)
     results = []
-    with contextlib.ExitStack() as stack:
-        folder = stack.enter_context(tempfile.TemporaryDirectory()) if pool is None else pool
+    with tempfile.TemporaryDirectory() if pool is None else contextlib.nullcontext(pool) as folder:
         for number, members in enumerate(masks):
             note_work(f"Target {number + 1} of {targets} was being trained.")
             model = trainer(data, members, seed_for(seed, "target", number))
@@ -145,5 +144,5 @@ def _audit_of(data: Any) -> Callable[..., AuditResult]:
     """The audit for this kind of data; without the extra ``graph``, that of records, which says what it takes."""
     if isinstance(data, Population) or importlib.util.find_spec("torch_geometric") is None:
         return audit
-    graph: Any = importlib.import_module("glasshouse.graph")  # an optional extra, and a later room
-    return cast("Callable[..., AuditResult]", graph.audit)
+    # an optional extra, and a later room
+    return cast("Callable[..., AuditResult]", importlib.import_module("glasshouse.graph").audit)

@@ -39,8 +39,7 @@ def log_to_mlflow(result: AuditResult, *, experiment: str = "glasshouse", tracki
         mlflow.log_params({name: str(value)[:500] for name, value in (told | dict(context.settings)).items()})
         mlflow.log_metrics(logged_metrics(metrics_json(summary)))
         mlflow.set_tag("verdict", summary.verdict)
-        folder = result.save(Path(scratch) / "run")
-        mlflow.log_artifacts(str(folder))
+        mlflow.log_artifacts(str(result.save(Path(scratch) / "run")))
         return str(run.info.run_id)
 
 

@@ -87,11 +87,11 @@ _SAFE_PATH = "PYTHONSAFEPATH"
 class LocalProcesses(Elsewhere):
     """Worker processes on this machine (joblib's loky); each uses only its share of the cores, and one of the GPUs.
 
-    There are never more of them than tasks, and none is left when the last task has ended, or this
-    process was killed. A worker that dies is replaced, and its tasks are run again. Code travels by value (cloudpickle,
-    as within joblib), so that functions of a notebook, lambdas and closures work too; models and graphs are sent to
-    each worker once. Limits on memory that hold here hold for each of them. On a machine with several GPUs, worker i
-    sees only GPU i, as ``cuda:0``; if there are more workers than GPUs, they share them evenly.
+    There are never more of them than tasks, and none is left when the last task has ended, or this process was killed.
+    A worker that dies is replaced, and its tasks are run again. Code travels by value (cloudpickle, as within joblib),
+    so that functions of a notebook, lambdas and closures work too; models and graphs are sent to each worker once.
+    Limits on memory that hold here hold for each of them. On a machine with several GPUs, worker i sees only GPU i, as
+    ``cuda:0``; if there are more workers than GPUs, they share them evenly.
 
     Args:
         workers: how many; as many as there are cores by default.
@@ -163,7 +163,6 @@ class _Crew(Workers):
             from joblib.externals.loky.process_executor import ProcessPoolExecutor
 
             _start_trackers()
-            self.desk.numbers = itertools.count()
             start = (self.desk.address, os.getpid(), self.workers, _gpus(), limits_for_workers())
             alone = {_SAFE_PATH: "1"}
             self._executor = ProcessPoolExecutor(self.workers, initializer=_begin, initargs=start, env=alone)

@@ -17,14 +17,13 @@ from glasshouse.compute.base import TRIES, Elsewhere, Workers, do_task
 from glasshouse.compute.serialise import Parcels, receive_from
 from glasshouse.core.errors import InputError, first_line, needs_extra
 
-_SECONDS = 10.0
 _PORTS = {True: 10001, False: 6379}  # Ray's own defaults: of ray://, and of the cluster itself
 # Every server of Ray speaks gRPC, which is HTTP/2: greeted like this, it must send its settings first.
 _GREETING = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes([0, 0, 0, 4, 0, 0, 0, 0, 0])
 _SETTINGS = 4
 
 
-def check_answers(address: str, *, seconds: float = _SECONDS) -> None:
+def check_answers(address: str, *, seconds: float = 10.0) -> None:
     """Refuse an address, ``host:port`` or ``ray://host:port``, at which nothing answers, or something else than Ray."""
     host, colon, port = address.removeprefix("ray://").split("?")[0].rpartition(":")
     if not colon:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import itertools
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -67,7 +68,7 @@ class Parcels:
         self._store, self._drop = store, drop
         self.gpus, self.apart = gpus, apart
         self._sent: dict[int, _Sent] = {}
-        self._count = self._run = 0
+        self._keys, self._run = itertools.count(1), 0
 
     def pack(self, content: Any) -> str:
         """The key of the parcel with this content, for one run; whatever cannot be sent is refused: `NotSentError`."""
@@ -103,8 +104,7 @@ class Parcels:
     def _packed(self, content: Any) -> str:
         file = io.BytesIO()
         _Packer(file, self, content).dump(content)
-        self._count += 1
-        key = str(self._count)
+        key = str(next(self._keys))
         self._store(key, file.getvalue())
         return key
 

@@ -72,12 +72,8 @@ def _version(top: str, module: ModuleType | None) -> str:
 Walk = Callable[[Any, str], Any]  # a value and its path to a tree of plain data
 
 _GLOBAL = {"LOAD_GLOBAL", "LOAD_NAME", "LOAD_FROM_DICT_OR_GLOBALS"}
-_MACHINERY = (  # what Python itself puts into a class
-    types.GetSetDescriptorType,
-    types.MemberDescriptorType,
-    types.WrapperDescriptorType,
-    types.MethodDescriptorType,
-)
+_METHODS = (types.MethodDescriptorType, types.WrapperDescriptorType)
+_MACHINERY = (*_METHODS, types.GetSetDescriptorType, types.MemberDescriptorType)  # what Python itself puts into a class
 
 
 def named(thing: Any) -> str | None:
@@ -97,8 +93,7 @@ def function_tree(function: FunctionType, walk: Walk, path: str) -> dict[str, An
     code = function.__code__
     home = function.__globals__.get("__name__")
     tree: dict[str, Any] = {"(function)": code.co_qualname}
-    cells = dict(zip(code.co_freevars, function.__closure__ or (), strict=True))
-    if cells:
+    if cells := dict(zip(code.co_freevars, function.__closure__ or (), strict=True)):
         tree["closure"] = {name: _cell(cell, walk, f"{path}.closure.{name}") for name, cell in sorted(cells.items())}
     if library := library_of(home):
         return tree | {"(function)": f"{home}.{code.co_qualname} ({library})"}
@@ -202,14 +197,13 @@ def _code_tree(code: CodeType) -> dict[str, Any]:
     others. A changed constant then changes nothing else.
     """
     constants: dict[str, Any] = {}
-    numbers: dict[str, int] = {}
     steps = []
     for step in dis.get_instructions(code):
         argument = step.argval if step.arg is not None else None
         if step.opcode in dis.hasconst:
             tree = _code_tree(argument) if isinstance(argument, CodeType) else _constant(argument)
             constants.setdefault(repr(tree), tree)
-            argument = numbers.setdefault(repr(tree), len(numbers))
+            argument = list(constants).index(repr(tree))
         steps.append((step.opname, argument))
     parts = (
         steps,
@@ -233,7 +227,6 @@ def _constant(value: Any) -> Any:
 
 _LONG = 64  # a longer list or dictionary is kept as a digest
 _BUILTIN = (types.BuiltinFunctionType, types.MethodWrapperType)
-_DESCRIPTORS = (types.MethodDescriptorType, types.WrapperDescriptorType, types.ClassMethodDescriptorType)
 
 
 def describe(trainer: Any) -> Any:
@@ -352,7 +345,7 @@ class _Walker:
         kind = type(value)
         if isinstance(value, _BUILTIN) and not isinstance(value.__self__, types.ModuleType | types.NoneType):
             return {"(method)": value.__name__, "of": self(value.__self__, f"{path}.of")}
-        if isinstance(value, _DESCRIPTORS):
+        if isinstance(value, (*_METHODS, types.ClassMethodDescriptorType)):
             return {"(method)": value.__name__, "of": self(value.__objclass__, f"{path}.of")}
         if callable(value) and named(kind) and (name := named(value)):
             return name

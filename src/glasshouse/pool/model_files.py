@@ -63,8 +63,7 @@ def stored(
 
     # copies, since tensors that share memory are written out one by one
     tensors = {name: value.detach().cpu().contiguous().clone() for name, value in model.state_dict().items()}
-    metrics = _metrics(model, trainer, population, members, QueryOptions())
-    return StoredModel("torch", save(tensors), metrics)
+    return StoredModel("torch", save(tensors), _metrics(model, trainer, population, members, QueryOptions()))
 
 
 def _metrics(

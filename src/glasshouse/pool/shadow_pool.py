@@ -45,9 +45,8 @@ def train_group(population: AnyPopulation, trainer: Any, group: Group) -> list[A
 
 def train_and_store(population: AnyPopulation, trainer: Any, how: QueryOptions, group: Group) -> list[StoredModel]:
     """The models of a group as bytes, with the figures of their training."""
-    models = train_group(population, trainer, group)
     found = []
-    for index, model, who in zip(group.indices, models, group.members, strict=True):
+    for index, model, who in zip(group.indices, train_group(population, trainer, group), group.members, strict=True):
         with naming(f"shadow model {index}"):
             found.append(stored(model, trainer, population, members=who, how=how))
     return found
@@ -171,11 +170,11 @@ class ShadowPool:
         if self.folder is None:
             raise InputError("folder: this pool has no folder to train into.")
         check_name(self.folder)
-        identity = self._identity
+        identity = self._identity  # a trainer that cannot be described is refused before anything is written
         try:
             claims = Claims(self.folder)
         except InputError as error:
-            return self._complete(self.folder, identity, fault=error)
+            return self._complete(self.folder, fault=error)
         with claims.description():
             folder = PoolFolder(self.folder, identity, question=self._question)
         if any(folder.other_answers(index) for index in range(len(self))):
@@ -190,14 +189,13 @@ class ShadowPool:
         clean_leftovers(self.folder)
         return folder
 
-    def _complete(self, path: Path, identity: Identity, *, fault: InputError) -> PoolFolder:
+    def _complete(self, path: Path, *, fault: InputError) -> PoolFolder:
         """The pool where nothing can be written, such as on a read-only disk; refused if a model is missing."""
         if not (path / "pool.json").is_file():
             raise fault
-        folder = PoolFolder(path, identity, question=self._question)
+        folder = PoolFolder(path, self._identity, question=self._question)
         self._check_members(folder)
-        missing = sum(not folder.has(index) for index in range(len(self)))
-        if missing:
+        if missing := sum(not folder.has(index) for index in range(len(self))):
             raise InputError(*(f"{line} {missing} of {len(self)} models are missing there." for line in fault.faults))
         return folder
 
@@ -257,8 +255,7 @@ class ShadowPool:
 
     def _trained(self, groups: list[Group]) -> Iterator[tuple[int, int, StoredModel]]:
         """Models with their numbers and seeds, in the order in which groups end."""
-        work = self.compute.run(train_and_store, (self.population, self.trainer, self.how), groups)
-        for position, models in work:
+        for position, models in self.compute.run(train_and_store, (self.population, self.trainer, self.how), groups):
             yield from zip(groups[position].indices, groups[position].seeds, models, strict=True)
 
     def _groups(self) -> list[Group]:

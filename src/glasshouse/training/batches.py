@@ -1,7 +1,4 @@
-"""What all torch trainers share: shuffled batches, the loss that is minimised, and many models in one batch.
-
-The loss is the cross-entropy of classes, or the squared error (Gaussian) of real numbers.
-"""
+"""What all torch trainers share: shuffled batches, the loss that is minimised, and many models in one batch."""
 
 from __future__ import annotations
 
@@ -204,9 +201,7 @@ def failure_line(x: Tensor, error: Exception) -> str:
     return f"records of shape {list(x.shape[1:])}: {told_by(error)}."
 
 
-def batches(
-    count: int, size: int, random: torch.Generator, device: torch.device | str | None = None
-) -> Iterator[Tensor]:
+def batches(count: int, size: int, random: torch.Generator, device: torch.device | None = None) -> Iterator[Tensor]:
     """Row indices of one epoch's shuffled batches; a lone last record joins the batch before it (batch norm needs two).
 
     The order comes from ``random``, on the CPU, so that it is the same on every device. The indices are copied to the
@@ -267,10 +262,9 @@ _WORTH_SHARING = 1e8  # multiplications per step; below this a second thread cos
 def fitting_threads(model: nn.Module, x: Tensor, batch_size: int) -> Iterator[None]:
     """One thread if a step on inputs [N, ...] is too small to share; the user's setting is restored afterwards.
 
-    Weights that are shared over places, as in convolutions, count once per place.
-
-    On a busy machine two threads of a small network wait for each other at every operation: a perceptron on the digits
-    took 2.3 s with one thread and 33 s with two while another program was running.
+    Weights that are shared over places, as in convolutions, count once per place. On a busy machine two threads of a
+    small network wait for each other at every operation: a perceptron on the digits took 2.3 s with one thread and 33 s
+    with two while another program was running.
     """
     weights = sum(parameter.numel() for parameter in model.parameters())
     work = weights * batch_size * math.prod(x.shape[2:])

@@ -24,12 +24,10 @@ def reader_for(model: nn.Module, x: Any) -> Callable[[Any], Inputs]:
 
     Floats get the precision of the module's weights, if it has any. Whole numbers stay whole numbers if the module
     takes them, as an embedding does, and become floats if it does not, as a linear layer. A dict of arrays becomes a
-    dict of tensors; nothing but the precision of its floats is changed, and the module is called with its keys.
-
-    The model is on its device, and ``x`` are the features of all records, as a `Population` holds them.
+    dict of tensors; nothing but the precision of its floats is changed, and the module is called with its keys. The
+    model is on its device, and ``x`` are the features of all records, as a `Population` holds them.
     """
-    weights = next((one for one in model.parameters() if one.is_floating_point()), None)
-    floats = None if weights is None else weights.dtype
+    floats = next((weights.dtype for weights in model.parameters() if weights.is_floating_point()), None)
     device = place_of(model)
 
     def as_given(rows: Any) -> Inputs:
@@ -45,18 +43,16 @@ def reader_for(model: nn.Module, x: Any) -> Callable[[Any], Inputs]:
     given = as_given(few)
     if isinstance(given, Tensor) and given.is_floating_point():
         return as_given
-    error = _failure(model, moved(given, device))
-    if error is None:
+    if (error := _failure(model, moved(given, device))) is None:
         return as_given
     if isinstance(given, dict):
         raise InputError(
             f"module: it cannot be called with {', '.join(given)}: {error}. The keys of a dict are the names of the "
             f"arguments of forward; leave_out=[…] leaves one out."
         )
-    also = _failure(model, moved(as_floats(few), device))
-    if also is not None:
-        raise InputError(f"module: it takes the features neither as whole numbers ({error}) nor as floats ({also}).")
-    return as_floats
+    if (also := _failure(model, moved(as_floats(few), device))) is None:
+        return as_floats
+    raise InputError(f"module: it takes the features neither as whole numbers ({error}) nor as floats ({also}).")
 
 
 def refuse_missing(model: nn.Module, inputs: Inputs, *, names: Any = None) -> None:
@@ -121,8 +117,7 @@ def first_tensor(inputs: Inputs) -> Tensor:
 
 def place_of(model: nn.Module) -> torch.device:
     """The device of a module's weights."""
-    weights = next(model.parameters(), None)
-    return torch.device("cpu") if weights is None else weights.device
+    return next((weights.device for weights in model.parameters()), torch.device("cpu"))
 
 
 def _telling_rows(x: Any) -> np.ndarray:

@@ -21,14 +21,13 @@ from torch import Tensor, nn
 from torch.utils.data import DataLoader, Dataset, TensorDataset
 
 from glasshouse.core.arrays import BoolArray
-from glasshouse.core.errors import InputError, first_line, needs_extra
+from glasshouse.core.errors import InputError, first_line, needs_extra, raise_faults
 from glasshouse.core.randomness import seed_for
 from glasshouse.data import Population, select
 from glasshouse.training.batches import answers_for, fitting_threads, labels_of, logits_of, mean_loss
 from glasshouse.training.inputs import Inputs, moved, place_of, reader_for, rows_of
 from glasshouse.training.trainer import ModuleTrainer, seeded
 
-_LOOK = 8  # records that show what a module answers with
 _QUIET = {  # what Lightning shows or writes otherwise; a user's own option goes first
     "logger": False,
     "enable_checkpointing": False,
@@ -55,19 +54,18 @@ class _Members(Dataset[Any]):
     def __init__(self, model: nn.Module, population: Population, members: BoolArray) -> None:
         self.x = reader_for(model, population.x)(select(population.x, members))
         self.y = torch.from_numpy(population.y[members])
-        few = moved(rows_of(self.x, slice(_LOOK)), place_of(model))
+        few = moved(rows_of(self.x, slice(8)), place_of(model))
         logits_of(model, few, classes=len(population.classes))
 
     def __len__(self) -> int:
         return len(self.y)
 
-    def __getitem__(self, row: int) -> tuple[Any, Tensor]:
-        return rows_of(self.x, row), self.y[row]  # type: ignore[arg-type]
+    def __getitem__(self, rows: Any) -> tuple[Inputs, Tensor]:
+        return rows_of(self.x, rows), self.y[rows]
 
     def __getitems__(self, rows: list[int]) -> tuple[Inputs, Tensor]:
         """A batch: features [B, ...] and labels [B]."""
-        some = torch.tensor(rows)
-        return rows_of(self.x, some), self.y[some]
+        return self[torch.tensor(rows)]
 
 
 @contextlib.contextmanager
@@ -258,8 +256,7 @@ class PrivateTrainer(ModuleTrainer):
             torch.manual_seed(seed_for(seed, "weights"))
             model = self.module()
             faults = opacus.validators.ModuleValidator.validate(model, strict=False)
-            if faults:
-                raise InputError(*[f"module: DP-SGD cannot train it: {fault}" for fault in faults])
+            raise_faults([f"module: DP-SGD cannot train it: {fault}" for fault in faults])
             x = reader_for(model, population.x)(select(population.x, members))
             if not isinstance(x, Tensor):
                 raise InputError("population: DP-SGD trains on one tensor, not on a dict of arrays; give one array.")

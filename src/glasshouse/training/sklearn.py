@@ -237,9 +237,8 @@ def _kind(estimator: Any) -> str | None:
 def check_task(estimator: Any, population: Population, *, place: str = "estimator") -> None:
     """Refuse a classifier for a regression, and a regressor for classes."""
     name, kind = type(estimator).__name__, _kind(estimator)
-    classifies = kind == "classifier" or (
-        kind != "regressor" and hasattr(estimator, "predict_proba")
-    )  # skorch's has it
+    # skorch's regressor has a predict_proba too
+    classifies = kind == "classifier" or (kind != "regressor" and hasattr(estimator, "predict_proba"))
     if population.regression and classifies:
         raise InputError(
             f"{place}: {name} is a classifier, but the population is a regression. Give a regressor, or leave out "

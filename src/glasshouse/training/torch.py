@@ -89,9 +89,7 @@ class TorchTrainer(ModuleTrainer):
         """Where models are trained."""
         chosen = torch.device(self.device or ("cuda" if torch.cuda.is_available() else "cpu"))
         if chosen.type == "cuda" and not torch.cuda.is_available():
-            raise InputError(
-                f"device: torch finds no GPU for {self.device!r} here; leave device out to train on the CPU."
-            )
+            raise InputError(f"device: torch finds no GPU for {self.device!r}; leave device out to train on the CPU.")
         return chosen
 
     def train_many(self, population: Population, members: BoolArray, seeds: Sequence[int]) -> list[nn.Module]:
@@ -154,14 +152,10 @@ class TorchTrainer(ModuleTrainer):
         *,
         after_epoch: Callable[[nn.Module], object] | None = None,
     ) -> nn.Module:
-        """A trained module in evaluation mode.
+        """A module in evaluation mode, trained on ``members`` [N]; the seed is of weights, batches and all else.
 
-        Args:
-            population: the records.
-            members: [N] which of them train it.
-            seed: of weights, batches, dropout and augmentation.
-            after_epoch: called with the module after every epoch, such as ``LossTrace(population).record``; it must
-                not draw random numbers from torch.
+        ``after_epoch`` is called with the module after every epoch, such as ``LossTrace(population).record``; it must
+        not draw random numbers from torch.
         """
         device = self.place
         fast = self.mixed_precision and device.type == "cuda"
@@ -323,8 +317,7 @@ class _Losses:
 
     def __call__(self, batch: Tensor, labels: Tensor) -> Tensor:
         with _WideProducts() if batch.device.type == "cpu" else contextlib.nullcontext():
-            losses: Tensor = self.losses(self.parameters, self.buffers, batch, labels)
-        return losses
+            return self.losses(self.parameters, self.buffers, batch, labels)
 
     def _loss(self, parameters: dict[str, Tensor], buffers: dict[str, Tensor], x: Tensor, y: Tensor) -> Tensor:
         with torch.autocast(x.device.type, dtype=torch.bfloat16, enabled=self.fast, cache_enabled=False):
@@ -343,8 +336,7 @@ def probe_batching(trainer: TorchTrainer, population: Population) -> _Probe:
     with torch.random.fork_rng(), warnings.catch_warnings():
         warnings.filterwarnings("error", message=".*performance drop")  # torch then loops over the models
         models = [_untrained(trainer, seed) for seed in (0, 1)]
-        obstacle = _module_obstacle(models[0]) or optimizer_obstacle(trainer.optimizer, models[0].parameters())
-        if obstacle:
+        if obstacle := _module_obstacle(models[0]) or optimizer_obstacle(trainer.optimizer, models[0].parameters()):
             return _Probe(obstacle)
         everyone = reader_for(models[0], population.x)(population.x)
         if not isinstance(everyone, Tensor):
@@ -359,8 +351,7 @@ def probe_batching(trainer: TorchTrainer, population: Population) -> _Probe:
             losses(torch.stack([x, x]), torch.stack([y, y])).sum().backward()
         except Exception as error:
             return _Probe(f"torch.func cannot batch the module ({told_by(error)})")
-        random = not torch.equal(before, _random_state(trainer))
-    return _Probe(random=random, bytes_each=bytes_each, x=everyone)
+        return _Probe(random=not torch.equal(before, _random_state(trainer)), bytes_each=bytes_each, x=everyone)
 
 
 def _random_state(trainer: TorchTrainer) -> Tensor:

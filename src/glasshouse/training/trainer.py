@@ -59,9 +59,8 @@ def check_trainer(trainer: Any, *, place: str = "trainer") -> None:
     advice = "Pass TorchTrainer, SklearnTrainer, GNNTrainer, or a function (population, members, seed) -> model."
     if not callable(trainer) or isinstance(trainer, type) or is_module(trainer):
         given = trainer if isinstance(trainer, type) else type(trainer)
-        kind = given.__name__
-        bases = {base.__name__ for base in given.__mro__}
-        if "torch.nn.modules.module" in {base.__module__ for base in given.__mro__}:
+        kind, bases = given.__name__, {base.__name__: base.__module__ for base in given.__mro__}
+        if "torch.nn.modules.module" in bases.values():
             fitting = next((known for base, known in _TRAINERS.items() if base in bases), "TorchTrainer")
             advice = f"Pass {fitting}(module=…) with what makes a fresh {kind}, such as lambda: {kind}(…)."
         elif hasattr(trainer, "fit"):
