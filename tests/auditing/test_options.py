@@ -116,3 +116,24 @@ def test_options_of_another_type_are_refused_in_one_line(options: dict[str, Any]
     evidence, members = gaussian_evidence(records=40, models=4, shift=1.0, seed=0)
     with pytest.raises(InputError, match=said):
         glasshouse.audit_evidence(evidence, members=members, **options)
+
+
+@pytest.mark.parametrize(
+    ("call", "options", "said"),
+    [
+        (glasshouse.audit, {"prior": 0.1}, r"prior: is now .* of Attacker: audit\(…, attacker=Attacker\(prior=0.1\)\)"),
+        (glasshouse.graph.audit, {"known_graph": []}, r"known_graph: .* audit\(…, attacker=Attacker\(graph=…\)\)"),
+        (glasshouse.audit_evidence, {"policy": "max"}, r"policy: .*, evaluation=Evaluation\(threshold='max'\)\)"),
+        (glasshouse.audit_targets, {"fprs": [0.1]}, r"audit_targets\(…, evaluation=Evaluation\(fprs=…\)\)"),
+    ],
+)
+def test_an_option_that_moved_into_a_group_is_an_error_that_names_its_new_place(
+    call: Callable[..., Any], options: dict[str, Any], said: str
+) -> None:
+    with pytest.raises(InputError, match=said):
+        call(None, **options)
+
+
+def test_a_word_that_is_no_option_is_pythons_own_error() -> None:
+    with pytest.raises(TypeError, match="never_there"):
+        glasshouse.audit(None, never_there=1)  # type: ignore[call-arg, arg-type]

@@ -17,7 +17,7 @@ from glasshouse import InputError, Population, TorchTrainer
 from glasshouse.data import complementary_halves
 from glasshouse.training import CropAndFlip, EarlyStopping, mlp
 from glasshouse.training.batches import say_once, split
-from glasshouse.training.torch import batching_obstacle
+from glasshouse.training.torch import probe_batching
 
 RANDOM = np.random.default_rng(0)
 Y = RANDOM.integers(3, size=61)  # an odd number: complementary halves differ by one
@@ -46,7 +46,7 @@ def one_at_a_time(trainer: TorchTrainer, population: Population) -> list[nn.Modu
 
 
 def assert_same_as_one_at_a_time(trainer: TorchTrainer, population: Population = POPULATION) -> None:
-    assert batching_obstacle(trainer, population) is None
+    assert probe_batching(trainer, population).obstacle is None
     batched = trainer.train_many(population, MEMBERS, SEEDS)
     alone = one_at_a_time(trainer, population)
     assert not any(model.training for model in batched)

@@ -6,7 +6,7 @@ import torch
 from torch import nn
 
 from glasshouse import InputError, Population, TorchTrainer
-from glasshouse.training.batches import batch_count, batches
+from glasshouse.training.batches import batch_sizes, batches
 from glasshouse.training.inputs import tensor_of
 
 RANDOM = np.random.default_rng(0)
@@ -21,7 +21,7 @@ def test_a_lone_last_record_joins_the_batch_before_it() -> None:
     TorchTrainer(module=module, epochs=1, batch_size=59)(POPULATION, MEMBERS, 0)
     rows = torch.cat(list(batches(61, 20, torch.Generator().manual_seed(0))))
     assert sorted(rows.tolist()) == list(range(61))
-    assert batch_count(61, 20) == 3
+    assert batch_sizes(61, 20) == [20, 20, 21]
 
 
 def test_features_that_are_no_numbers_are_refused() -> None:

@@ -18,8 +18,7 @@ from sklearn.tree import DecisionTreeClassifier
 from glasshouse import Attacker, InputError, Population, SklearnTrainer, audit
 from glasshouse.core.randomness import seed_for
 from glasshouse.query.classify import population_logits
-from glasshouse.training.estimator_compat import SEEDS, prepare
-from glasshouse.training.sklearn import as_trainer
+from glasshouse.training.sklearn import SEEDS, as_trainer, prepare
 from glasshouse.training.trainer import seeded
 
 X = np.random.default_rng(0).normal(size=(80, 3))

@@ -15,7 +15,7 @@ from glasshouse import InputError, Population, PrivateTrainer, TorchTrainer, aud
 from glasshouse.query.classify import population_logits
 from glasshouse.training.inputs import reader_for, tensor_of
 from glasshouse.training.schedules import EarlyStopping
-from glasshouse.training.torch import batching_obstacle
+from glasshouse.training.torch import probe_batching
 
 RANDOM = np.random.default_rng(0)
 TOKENS = RANDOM.integers(0, 20, (80, 6))
@@ -110,9 +110,8 @@ def test_a_dict_trains_the_model_that_one_tensor_trains() -> None:
 def test_an_audit_of_token_numbers_runs_and_models_are_trained_one_at_a_time() -> None:
     population = Population({"input_ids": TOKENS, "attention_mask": np.ones_like(TOKENS)}, Y)
     trainer = TorchTrainer(module=Masked, epochs=2, device="cpu")
-    assert batching_obstacle(trainer, population) == (
-        "the records are a dict of arrays, and models are batched on one tensor"
-    )
+    obstacle = probe_batching(trainer, population).obstacle
+    assert obstacle == "the records are a dict of arrays, and models are batched on one tensor"
     result = audit(population, members=MEMBERS, trainer=trainer, attacks=["base"], shadows=2, progress=False)
     assert result.outcomes["base"].metrics is not None
     assert result.random_members is not None

@@ -21,7 +21,7 @@ from sklearn.semi_supervised import LabelSpreading
 from sklearn.svm import SVC, LinearSVC
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
-from glasshouse.training.estimator_compat import Relabelled, stored_records
+from glasshouse.training.sklearn import Relabelled, stored_records
 
 RANDOM = np.random.default_rng(0)
 X = RANDOM.normal(size=(60, 3))

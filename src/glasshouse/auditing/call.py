@@ -40,8 +40,7 @@ from glasshouse.query.classify import check_model
 from glasshouse.query.labels_only import predicted_labels
 from glasshouse.query.regress import predict
 from glasshouse.report import Context
-from glasshouse.training.estimator_compat import stored_records
-from glasshouse.training.sklearn import SklearnTrainer, as_trainer
+from glasshouse.training.sklearn import SklearnTrainer, as_trainer, stored_records
 from glasshouse.training.trainer import Trainer
 
 # The paper's, and the strongest one. `shrunk-lira` finds weak leaks of Gaussian margins a little more often, but on ten
@@ -116,9 +115,10 @@ def audit(
     moments = traced_losses(attacker.trace, len(population), ids=population.ids)
     chosen = default_attacks(attacks, DEFAULT_ATTACKS, shadows)
     made = chosen_attacks(chosen, mode=mode, prior=prior, seed=seed, fprs=fprs)
+    theirs: Any = other or trainer  # None is never asked to train: there are no shadow models then
     plan = ShadowPool.plan(
         population,
-        other or trainer or _nobody,
+        theirs,
         shadows=shadows,
         fraction=attacker.fraction,
         seed=seed,
@@ -148,20 +148,16 @@ def audit(
     if public:
         evidence = with_public_records(evidence, population, outside, seed=seed)
     shared = shared_records(population.digests(), mask)
-    measured: dict[str, Any] = dict(answers.figures(mask))
     context = Context(
         title=title,
         about=about,
         shadows=shadows,
         mode=mode,
         seed=seed,
-        **measured,
+        **dict[str, Any](answers.figures(mask)),
         fingerprint=population.fingerprint(),
         shadow_seconds=seconds + time.perf_counter() - started,
-        settings={
-            **settings_of(trainer, attacker, evaluation),
-            **({"answers": "labels alone"} if attacker.labels_only else {}),
-        },
+        settings=settings_of(trainer, attacker, evaluation),
         versions=library_versions(),
         warnings=(*doubts, *shared.warnings),
         notes=(*evidence.notes, *shared.notes),
@@ -193,10 +189,6 @@ def _check_target(model: Any, population: Population, attacker: Attacker) -> tup
     else:
         return check_model(model, population, how=query)
     return ()
-
-
-def _nobody(population: Any, members: Any, /, seed: int) -> Any:
-    raise AssertionError("a pool without models trains none")
 
 
 @documented

@@ -6,12 +6,13 @@ The calls read their documentation from here (`documented`), and audit files the
 from __future__ import annotations
 
 import dataclasses
+import functools
 import inspect
 import re
 import textwrap
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from numpy.typing import ArrayLike
 
@@ -50,15 +51,15 @@ OPTIONS = {
 }
 
 
-def option(default: Any, *, file: str = "", of: Sequence[str] = ("records", "a graph", "evidence")) -> Any:
-    """An option in a group.
+def option(
+    default: Any, *, file: str = "", of: Sequence[str] = ("records", "a graph", "evidence"), was: str = ""
+) -> Any:
+    """An option in a group, which the audits in ``of`` use.
 
-    Args:
-        default: its value where none is given.
-        file: the type of its key in an audit file; empty if a file says it elsewhere, or not at all.
-        of: the audits that use it.
+    ``file`` is the type of its key in an audit file, or empty if a file says it elsewhere or not at all; ``was`` is the
+    name that it had while the calls took it themselves, if that was another one.
     """
-    return dataclasses.field(default=default, metadata={"file": file, "of": of})
+    return dataclasses.field(default=default, metadata={"file": file, "of": of, "was": was})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,13 +82,13 @@ class Attacker:
         0.1
     """
 
-    trainer: Trainer | Any = option(None, of=("records", "a graph"))
+    trainer: Trainer | Any = option(None, of=("records", "a graph"), was="shadow_trainer")
     prior: float | ArrayLike = option(0.5, file="Share")
     fraction: float = option(0.5, file="Share", of=("records", "a graph"))
     query: QueryOptions | None = option(None, of=("records",))
     public: ArrayLike | None = option(None, file="Share | None", of=("records",))
     trace: LossTrace | ArrayLike | None = option(None, of=("records",))
-    graph: Any = option(None, of=("a graph",))
+    graph: Any = option(None, of=("a graph",), was="known_graph")
 
     def check(self, audit: str) -> None:
         """Refuse what an audit of this kind does not use.
@@ -97,11 +98,8 @@ class Attacker:
             Traceback (most recent call last):
             glasshouse.InputError: attacker: an audit of a graph does not use public; leave it out.
         """
-        unused = [
-            one.name
-            for one in dataclasses.fields(self)
-            if audit not in one.metadata["of"] and getattr(self, one.name) is not one.default
-        ]
+        given = [one for one in dataclasses.fields(self) if getattr(self, one.name) is not one.default]
+        unused = [one.name for one in given if audit not in one.metadata["of"]]
         raise_faults([f"attacker: an audit of {audit} does not use {name}; leave it out." for name in unused])
 
     @property
@@ -127,7 +125,7 @@ class Evaluation:
     """
 
     fprs: Sequence[float] | None = option(None, file="list[Share] | None")
-    threshold: ThresholdRule = option("mean", file='Literal["mean", "max"]')
+    threshold: ThresholdRule = option("mean", file='Literal["mean", "max"]', was="policy")
     groups: Mapping[str, ArrayLike] | None = option(None)
     claim: PrivacyClaim | Mapping[str, float] | None = option(None, file="ClaimSection | None")
 
@@ -143,13 +141,7 @@ Call = TypeVar("Call", bound=Callable[..., Any])
 
 
 def check_options(attacker: object, evaluation: object, audit: str) -> None:
-    """Refuse options of another type, and those that an audit of this kind does not use.
-
-    Example:
-        >>> check_options({"prior": 0.1}, Evaluation(), "records")
-        Traceback (most recent call last):
-        glasshouse.InputError: attacker: pass attacker=Attacker(…), not a value of type dict.
-    """
+    """Refuse options of another type, and those that an audit of this kind does not use."""
     for name, value, kind in (("attacker", attacker, Attacker), ("evaluation", evaluation, Evaluation)):
         if not isinstance(value, kind):
             raise InputError(f"{name}: pass {name}={kind.__name__}(…), not a value of type {type(value).__name__}.")
@@ -160,27 +152,32 @@ def check_options(attacker: object, evaluation: object, audit: str) -> None:
 def documented(call: Call) -> Call:
     """Complete the ``Args`` of a call by what `OPTIONS` says about its other parameters.
 
-    Example:
-        >>> @documented
-        ... def sample(population, *, seed=0):
-        ...     '''Draw.
-        ...
-        ...     Args:
-        ...         population: of records.
-        ...     '''
-        >>> print(inspect.getdoc(sample))
-        Draw.
-        <BLANKLINE>
-        Args:
-            population: of records.
-            seed: of every random choice.
+    An option that moved into a group is still an error of the call, and names its new place.
     """
     head, args, rest = re.split(r"(Args:\n(?: {4}.*\n?)+)", inspect.getdoc(call) or "", maxsplit=1)
     own = dict(re.findall(r"^    (\w+): ((?:.|\n {8})+)", args, flags=re.MULTILINE))
+    parameters = inspect.signature(call).parameters
     lines = [
         textwrap.fill(f"{name}: {text}", 116, initial_indent=" " * 4, subsequent_indent=" " * 8)
-        for name in inspect.signature(call).parameters
+        for name in parameters
         if (text := re.sub(r"\s+", " ", own.get(name, OPTIONS.get(name, ""))))
     ]
-    call.__doc__ = head + "\n".join(["Args:", *lines, ""]) + rest
-    return call
+
+    @functools.wraps(call)
+    def checked(*arguments: Any, **options: Any) -> Any:
+        unknown = {name: value for name, value in options.items() if name not in parameters}
+        raise_faults([place for name, value in unknown.items() for place in _places(call, name, value)])
+        return call(*arguments, **options)
+
+    checked.__doc__ = head + "\n".join(["Args:", *lines, ""]) + rest
+    return cast("Call", checked)
+
+
+def _places(call: Callable[..., Any], name: str, value: Any) -> Iterator[str]:
+    """Where an option is that a call does not take itself."""
+    shown = repr(value) if isinstance(value, str | float | int) else "…"
+    for group, kind in GROUPS.items():
+        for one in dataclasses.fields(kind):
+            if name in (one.name, one.metadata["was"]):
+                made = f"{group}={kind.__name__}({one.name}={shown})"
+                yield f"{name}: is now an option of {kind.__name__}: {call.__name__}(…, {made})."

@@ -103,9 +103,8 @@ class AuditResult:
             columns[column.name] = [np.nan if one.at is not None else one.value for one in found]
             if any(one.interval is not None for one in found):
                 ends = [(np.nan, np.nan) if one.at is not None else one.interval or (np.nan, np.nan) for one in found]
-                columns[f"{column.name}_low"], columns[f"{column.name}_high"] = (
-                    list(side) for side in zip(*ends, strict=True)
-                )
+                low, high = zip(*ends, strict=True)
+                columns |= {f"{column.name}_low": list(low), f"{column.name}_high": list(high)}
         return Table({name: np.array(values) for name, values in columns.items()})
 
     def records(self) -> Table:
@@ -226,7 +225,8 @@ class AuditResult:
         """
         with new_folder(folder, overwrite=overwrite) as place:
             summary = dataclasses.replace(self.summary(), written=datetime.now(UTC).replace(microsecond=0))
-            write_file(place / "metrics.json", _json(metrics_json(summary)))
+            figures = json.dumps(metrics_json(summary), indent=2, ensure_ascii=False, allow_nan=False)
+            write_file(place / "metrics.json", figures + "\n")
             records = self.records()
             write_file(place / "records.csv", records.to_csv())
             if importlib.util.find_spec("pyarrow"):
@@ -246,18 +246,12 @@ class AuditResult:
         return write_file(path, render_html(self.summary(), policy=policy))
 
     def _columns(self) -> dict[str, np.ndarray]:
-        """What divides the records into groups, [N] each."""
-        known = {
-            **({} if self.labels is None else self._label_column(self.labels)),
-            "degree": None if self.surroundings is None else self.surroundings.degrees,
-            **self.groups,
-        }
-        return {name: values for name, values in known.items() if values is not None}
-
-    def _label_column(self, labels: np.ndarray) -> dict[str, np.ndarray]:
-        """Labels as groups: a number is a name of a class, and the target of a regression is cut into quartiles."""
-        return {"target value": labels} if self.evidence.regression else {"class": labels.astype(np.str_)}
-
-
-def _json(value: object) -> str:
-    return json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+        """What divides the records into groups, [N] each; a number is a name of a class, but for a regression."""
+        columns: dict[str, np.ndarray] = {}
+        if self.labels is not None and self.evidence.regression:
+            columns["target value"] = self.labels
+        elif self.labels is not None:
+            columns["class"] = self.labels.astype(np.str_)
+        if self.surroundings is not None:
+            columns["degree"] = self.surroundings.degrees
+        return columns | dict(self.groups)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import importlib.metadata
 import logging
 import platform
 import time
@@ -19,6 +18,7 @@ from glasshouse.auditing.result import AuditResult
 from glasshouse.compute import Compute, spreading_over
 from glasshouse.core.arrays import BoolArray, TextArray
 from glasshouse.core.errors import InputError, raise_faults
+from glasshouse.core.optional import installed_version
 from glasshouse.core.progress import note_work, showing
 from glasshouse.core.randomness import seed_for
 from glasshouse.data import as_members, random_subsets
@@ -56,24 +56,23 @@ _NO_TRACE = (
     "it needs losses from the training of the target: record them with glasshouse.LossTrace, and pass "
     "attacker=Attacker(trace=…)."
 )
+_CHEAP = (  # what an audit with one or no shadow model does not say
+    "trained: the figures are a lower bound, and attacks with more shadow models may find far more. There are no "
+    "simulated targets, and so no thresholds, decisions or probabilities."
+)
 _NO_ESTIMATE = (
     "What eight shadow models would find is not estimated: there are too few records, the figures lie outside of the "
     "problems that the estimate was learned from, members differ from the others without the model, or the target "
     "does not give the probabilities of classes."
 )
+_TRANSDUCTIVE = 'Or it was trained on the whole graph with a mask of members: then pass setting="transductive".'
 _LOG = logging.getLogger("glasshouse")
 
 
 def checked_members(
     model: Any, members: ArrayLike | None, count: int, *, seed: int, ids: TextArray | None = None
 ) -> BoolArray:
-    """[N] which records trained the target, or will train it: without a model, by default a random half.
-
-    Example:
-        >>> checked_members(object(), None, 4, seed=0)
-        Traceback (most recent call last):
-        glasshouse.InputError: members: missing; a given model needs the records that trained it. Pass ...
-    """
+    """[N] which records trained the target, or will train it: without a model, by default a random half."""
     if members is None:
         if model is not None:
             raise InputError(
@@ -96,8 +95,7 @@ def train_shadows(
 ) -> tuple[Any, float]:
     """Train the shadow models that a folder keeps, and then the target on its members [N] if none is given.
 
-    Returns:
-        The target, and the seconds spent on shadow models so far; those that are not kept are trained when queried.
+    Gives the target, and the seconds spent on shadow models so far; those that are not kept are trained when queried.
     """
     began = time.perf_counter()
     if pool.folder is not None:
@@ -118,16 +116,12 @@ def settings_of(trainer: Trainer | None, attacker: Attacker, evaluation: Evaluat
         "prior": prior_text(attacker.prior),
         "training share": attacker.fraction,
         "threshold": evaluation.threshold,
+        **({"answers": "labels alone"} if attacker.labels_only else {}),
     }
 
 
 def prior_text(prior: float | ArrayLike) -> Any:
-    """A prior as a report shows it: the number, or how many there are.
-
-    Example:
-        >>> prior_text([0.1, 0.2])
-        'one for each of 2 records'
-    """
+    """A prior as a report shows it: the number, or how many there are."""
     return prior if np.ndim(prior) == 0 else f"one for each of {np.size(prior)} records"
 
 
@@ -137,26 +131,13 @@ def check_attacks(
     *,
     named: bool = True,
     regression: bool = False,
-    public: bool = False,
-    trace: bool = False,
+    public: bool = False,  # whether some records are known to be outside
+    trace: bool = False,  # whether losses were recorded while the target was trained
 ) -> tuple[dict[str, Attack[Any]], dict[str, str]]:
-    """The attacks that can use a pool, before its models are trained, and why the others cannot.
+    """The attacks that can use a pool with these members [K, N], before it is trained, and why the others cannot.
 
-    If the user named the attacks, one that cannot is refused; all of them are reported at once.
-
-    Args:
-        attacks: by name.
-        members: [K, N] which records will train which shadow model.
-        named: whether the user named them; those of the default list are left out instead, unless none is left.
-        regression: whether models predict real numbers.
-        public: whether some records are known to be outside.
-        trace: whether losses were recorded while the target was trained.
-
-    Example:
-        >>> from glasshouse.attacks.registry import chosen_attacks
-        >>> check_attacks(chosen_attacks(["base", "lira"]), np.array([[True, True], [True, False]]))
-        Traceback (most recent call last):
-        glasshouse.InputError: attacks: lira: shadow_members: record '0' has 0 out-models and this attack ...
+    If the user named the attacks, one that cannot is refused; all of them are reported at once. Those of the default
+    list are left out instead, unless none is left.
     """
     if all(attack.knows_truth for attack in attacks.values()):
         raise InputError(
@@ -179,12 +160,7 @@ def check_attacks(
 
 
 def default_attacks(attacks: Any, usual: Sequence[str], models: int) -> Any:
-    """The attacks of an audit: those that were named, or the usual ones, or with one or no shadow model the cheap ones.
-
-    Example:
-        >>> default_attacks(usual := ("base", "lira"), usual, 8), default_attacks(usual, usual, 0)[0]
-        (('base', 'lira'), 'loss')
-    """
+    """The attacks that were named, or else the usual ones, or with one or no shadow model the cheap ones."""
     if attacks is not usual or models not in (0, 1):
         return attacks
     return REFERENCE_ATTACKS if models else CHEAP_ATTACKS
@@ -194,44 +170,27 @@ def audit_view(
     view: View,
     attacks: Mapping[str, Attack[Any]],
     *,
-    members: BoolArray | None,
-    labels: np.ndarray | None,
-    evaluation: Evaluation,
+    members: BoolArray | None,  # [N] which audited records trained the target; None where not known
+    labels: np.ndarray | None,  # [N] of the audited records, as their owner writes them
+    evaluation: Evaluation,  # with rates that were checked, and with the groups of the audited records, [N] each
     context: Context,
     progress: bool | None = None,
-    left_out: Mapping[str, str] | None = None,
-    surroundings: Surroundings | None = None,
-    known: Known | None = None,
-    prior: float | ArrayLike = 0.5,
-    estimated: bool = True,
-    sampled: Sampled | None = None,
-    compute: Compute | None = None,
+    left_out: Mapping[str, str] | None = None,  # attacks that were left out beforehand, each with the reason
+    surroundings: Surroundings | None = None,  # of the records, where they are nodes of a graph
+    known: Known | None = None,  # about the records without the target; by default their labels
+    prior: float | ArrayLike = 0.5,  # one number, or one per record of the population
+    estimated: bool = True,  # whether what eight models would find may be estimated: not from labels alone
+    sampled: Sampled | None = None,  # how the audited records were drawn from all; None if they were not
+    compute: Compute | None = None,  # where long steps of the attacks run
 ) -> AuditResult:
     """From a view to a result: every attack, what all of them show about ε, and warnings if members look swapped.
 
     If one attack fails, the others still run: the shadow models are already trained.
-
-    Args:
-        view: evidence of records, or a scene.
-        attacks: by name.
-        members: [N] which audited records trained the target; None where not known.
-        labels: [N] of the audited records, as their owner writes them.
-        evaluation: with rates that were checked, and with the groups of the audited records, [N] each.
-        context: what was audited, and how.
-        progress: whether to show bars.
-        left_out: attacks that were left out beforehand, each with the reason.
-        surroundings: of the records, where they are nodes of a graph.
-        known: what is known about the records without the target; by default their labels.
-        prior: λ, the share of members that is expected: one number, or one per record of the population.
-        estimated: whether to estimate what eight shadow models would find; not from labels alone, since the relation
-            was learned from probabilities.
-        sampled: how the audited records were drawn from all; None if they are all, or were not drawn.
-        compute: where long steps of the attacks run.
     """
     evidence, fprs = view.evidence, tuple(evaluation.fprs or ())
-    unlike = target_mismatch(
-        evidence, prior=prior if np.ndim(prior) == 0 else view.audited(prior), advice=_advice(context)
-    )
+    expected = prior if np.ndim(prior) == 0 else view.audited(prior)
+    advice = _TRANSDUCTIVE if context.settings.get("setting") == "inductive" else ""
+    unlike = target_mismatch(evidence, prior=expected, advice=advice)
     outcomes: dict[str, AttackOutcome] = {}
     cache = AttackCache(view, progress=progress)
     failed: dict[str, str] = {}
@@ -260,7 +219,9 @@ def audit_view(
     if not outcomes:
         raise InputError(*[f"attacks: {name}: {reason}" for name, reason in failed.items()])
     if sampled is not None and members is not None:
-        outcomes = {name: _with_intervals(outcome, members, sampled, fprs) for name, outcome in outcomes.items()}
+        for name, outcome in outcomes.items():
+            whole = sampling_intervals(outcome.scores, members, sampled, fprs=fprs)
+            outcomes[name] = dataclasses.replace(outcome, sampling_intervals=whole)
     found = privacy = drawn = quick_estimate = None
     if members is not None:
         drawn, context = _drawn(known or Known(labels=labels), evidence, members, context)
@@ -283,9 +244,9 @@ def audit_view(
             withheld="" if drawn is None else drawn.withheld,
         )
     if evidence.models < FEW_MODELS:
-        why = () if members is None or quick_estimate is not None else (_NO_ESTIMATE,)
-        said = (quick_estimate.sentence(),) if quick_estimate is not None else why
-        context = dataclasses.replace(context, notes=(_cheap_note(evidence.models), *said, *context.notes))
+        had = "One reference model was" if evidence.models else "No shadow models were"
+        estimate = [] if members is None else [_NO_ESTIMATE if quick_estimate is None else quick_estimate.sentence()]
+        context = dataclasses.replace(context, notes=(f"{had} {_CHEAP}", *estimate, *context.notes))
     return AuditResult(
         evidence=evidence,
         outcomes=outcomes,
@@ -302,31 +263,6 @@ def audit_view(
         mismatch=unlike,
         quick_estimate=quick_estimate,
     )
-
-
-def _with_intervals(
-    outcome: AttackOutcome, members: BoolArray, sampled: Sampled, fprs: Sequence[float]
-) -> AttackOutcome:
-    """An outcome with what its scores of a sample say about all records."""
-    return dataclasses.replace(
-        outcome, sampling_intervals=sampling_intervals(outcome.scores, members, sampled, fprs=fprs)
-    )
-
-
-def _cheap_note(models: int) -> str:
-    """What an audit with one or no shadow model does not say."""
-    had = "One reference model was" if models else "No shadow models were"
-    return (
-        f"{had} trained: the figures are a lower bound, and attacks with more shadow models may find far more. There "
-        f"are no simulated targets, and so no thresholds, decisions or probabilities."
-    )
-
-
-def _advice(context: Context) -> str:
-    """Another possible reason why the target is unlike its shadow models."""
-    if context.settings.get("setting") != "inductive":
-        return ""
-    return 'Or it was trained on the whole graph with a mask of members: then pass setting="transductive".'
 
 
 def _drawn(
@@ -355,10 +291,5 @@ def checked_rates(fprs: Sequence[float] | None, members: BoolArray) -> tuple[flo
 def library_versions(*more: str) -> dict[str, str]:
     """Versions of Python, of the libraries behind every figure, and of the packages in ``more``."""
     packages = ("glasshouse", "numpy", "scipy", "scikit-learn", "torch", *more)
-    found = {"python": platform.python_version()}
-    for package in packages:
-        try:
-            found[package] = importlib.metadata.version(package)
-        except importlib.metadata.PackageNotFoundError:  # run from a source tree that is not installed
-            found[package] = "not installed"
-    return found
+    found = {package: installed_version(package) or "not installed" for package in packages}
+    return {"python": platform.python_version(), **found}

@@ -20,7 +20,7 @@ from glasshouse.core.progress import note_work
 from glasshouse.core.randomness import seed_for
 from glasshouse.core.table import Table
 from glasshouse.data import Population, as_population, random_subsets
-from glasshouse.evaluation import AcrossTargets, across_targets
+from glasshouse.evaluation import AcrossTargets, Metrics, across_targets
 from glasshouse.io.files import write_file
 from glasshouse.io.folders import check_free, is_free, new_folder
 from glasshouse.report.policy import Policy
@@ -42,13 +42,11 @@ class SeveralTargets:
 
     def figures(self) -> dict[str, dict[str, AcrossTargets]]:
         """By attack: AUC, balanced accuracy and TPRs over the targets that the attack has an outcome for."""
-        names = dict.fromkeys(name for result in self.results for name in result.outcomes)
-        found = {}
-        for name in names:
-            outcomes = [result.outcomes[name] for result in self.results if name in result.outcomes]
-            metrics = [outcome.metrics for outcome in outcomes if outcome.metrics is not None]
-            found[name] = dict(across_targets(metrics, confidence=self.confidence))
-        return found
+        found: dict[str, list[Metrics]] = {}
+        for result in self.results:
+            for name, outcome in result.outcomes.items():
+                found.setdefault(name, []).extend([] if outcome.metrics is None else [outcome.metrics])
+        return {name: dict(across_targets(metrics, confidence=self.confidence)) for name, metrics in found.items()}
 
     def table(self) -> Table:
         """One row per attack: mean over targets, and the ends of its interval, of AUC and of TPR at each FPR."""
@@ -75,30 +73,19 @@ class SeveralTargets:
             policy: that rates each run in its report; Glasshouse's usual one by default.
         """
         folder = Path(folder)
-        if overwrite and not is_free(folder):
-            self._check_replaceable(folder)
-            self._write(folder, policy)
-        else:
-            with new_folder(folder) as place:
-                self._write(place, policy)
+        runs = {f"target-{number}": result for number, result in enumerate(self.results, start=1)}
+        replaced = overwrite and not is_free(folder)
+        if replaced:
+            there = sorted(folder.iterdir()) if folder.is_dir() else [folder]
+            strange = [path for path in there if path == folder or path.name not in ("table.csv", *runs)]
+            raise_faults([f"{path}: would not be replaced. Choose another folder, or delete it." for path in strange])
+            for name in runs:
+                check_free(folder / name, overwrite=True)
+        with contextlib.nullcontext(folder) if replaced else new_folder(folder) as place:
+            for name, result in runs.items():
+                result.save(place / name, overwrite=True, policy=policy)
+            write_file(place / "table.csv", self.table().to_csv())
         return folder
-
-    def _runs(self) -> dict[str, AuditResult]:
-        return {f"target-{number}": result for number, result in enumerate(self.results, start=1)}
-
-    def _write(self, folder: Path, policy: Policy | None) -> None:
-        for name, result in self._runs().items():
-            result.save(folder / name, overwrite=True, policy=policy)
-        write_file(folder / "table.csv", self.table().to_csv())
-
-    def _check_replaceable(self, folder: Path) -> None:
-        """Refuse to write into a folder that holds anything but the runs that are replaced."""
-        runs = self._runs()
-        known = {"table.csv", *runs}
-        strange = sorted(path for path in folder.iterdir() if path.name not in known) if folder.is_dir() else [folder]
-        raise_faults([f"{path}: would not be replaced. Choose another folder, or delete it." for path in strange])
-        for name in runs:
-            check_free(folder / name, overwrite=True)
 
 
 @documented
@@ -147,8 +134,7 @@ def audit_targets(
     run = audit_of(data)
     masks = random_subsets(len(as_population(data)), models=targets, fraction=attacker.fraction, seed=seed)
     results = []
-    with contextlib.ExitStack() as stack:
-        folder = stack.enter_context(tempfile.TemporaryDirectory()) if pool is None else pool
+    with tempfile.TemporaryDirectory() if pool is None else contextlib.nullcontext(pool) as folder:
         for number, members in enumerate(masks):
             note_work(f"Target {number + 1} of {targets} was being trained.")
             model = trainer(data, members, seed_for(seed, "target", number))
@@ -161,5 +147,5 @@ def audit_of(data: Any) -> Callable[..., AuditResult]:
     """The audit for this kind of data; without the extra ``graph``, that of records, which says what it takes."""
     if isinstance(data, Population) or importlib.util.find_spec("torch_geometric") is None:
         return audit
-    graph: Any = importlib.import_module("glasshouse.graph")  # an optional extra, and a later room
-    return cast("Callable[..., AuditResult]", graph.audit)
+    # an optional extra, and a later room
+    return cast("Callable[..., AuditResult]", importlib.import_module("glasshouse.graph").audit)

@@ -34,18 +34,13 @@ def log_to_mlflow(result: AuditResult, *, experiment: str = "glasshouse", tracki
     mlflow.set_experiment(experiment)
     summary = result.summary()
     with mlflow.start_run(run_name=result.context.title) as run, tempfile.TemporaryDirectory() as scratch:
-        mlflow.log_params(_parameters(result))
+        context = result.context
+        told = {"shadows": context.shadows, "mode": context.mode, "seed": context.seed, "data": context.fingerprint}
+        mlflow.log_params({name: str(value)[:500] for name, value in (told | dict(context.settings)).items()})
         mlflow.log_metrics(logged_metrics(metrics_json(summary)))
         mlflow.set_tag("verdict", summary.verdict)
-        folder = result.save(Path(scratch) / "run")
-        mlflow.log_artifacts(str(folder))
+        mlflow.log_artifacts(str(result.save(Path(scratch) / "run")))
         return str(run.info.run_id)
-
-
-def _parameters(result: AuditResult) -> dict[str, str]:
-    context = result.context
-    found = {"shadows": context.shadows, "mode": context.mode, "seed": context.seed, "data": context.fingerprint}
-    return {name: str(value)[:500] for name, value in (found | dict(context.settings)).items()}
 
 
 def logged_metrics(figures: dict[str, Any]) -> dict[str, float]:

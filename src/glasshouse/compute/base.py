@@ -5,9 +5,11 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
+
+from glasshouse.compute.serialise import Parcels, open_parcel
 
 Task = TypeVar("Task")
 Result = TypeVar("Result")
@@ -26,10 +28,11 @@ class Compute(Protocol):
 
     def opened(self) -> AbstractContextManager[Compute]:
         """The same place, whose workers stay for all runs of the block, with the models and graphs that they got."""
+        return nullcontext(self)
 
 
 @dataclass(frozen=True)
-class ThisProcess:
+class ThisProcess(Compute):
     """One task after another, in this process.
 
     Example:
@@ -44,9 +47,47 @@ class ThisProcess:
         for position, task in enumerate(tasks):
             yield position, function(*shared, task)
 
-    def opened(self) -> AbstractContextManager[Compute]:
-        """Itself: there are no workers."""
-        return nullcontext(self)
+
+class Elsewhere(Compute):
+    """A place with workers: they are there for one run, or for all runs of a block."""
+
+    def run(
+        self, function: Callable[..., Result], shared: tuple[Any, ...], tasks: Sequence[Task]
+    ) -> Iterator[tuple[int, Result]]:
+        """Results in the order in which tasks end."""
+        if tasks:
+            with self._workers(len(tasks)) as workers:
+                yield from workers.run(function, shared, tasks)
+
+    @contextmanager
+    def opened(self) -> Iterator[Compute]:
+        """The same, with workers that stay until the end of the block."""
+        with self._workers(None) as workers:
+            yield workers
+
+    def _workers(self, tasks: int | None) -> AbstractContextManager[Workers]:
+        """Workers for one run of so many tasks, or without a number for more runs."""
+        raise NotImplementedError
+
+
+class Workers(Compute):
+    """Workers that were started, and the parcels that they ask for."""
+
+    parcels: Parcels
+
+    def run(
+        self, function: Callable[..., Result], shared: tuple[Any, ...], tasks: Sequence[Task]
+    ) -> Iterator[tuple[int, Result]]:
+        """Results in the order in which tasks end."""
+        key = self.parcels.pack((function, shared))
+        try:
+            yield from self._results(key, tasks)
+        finally:
+            self.parcels.forget(key)
+
+    def _results(self, key: str, tasks: Sequence[Any]) -> Iterator[tuple[int, Any]]:
+        """The same of the function in a parcel; a worker does `do_task`."""
+        raise NotImplementedError
 
 
 def available_cores() -> int:
@@ -67,14 +108,15 @@ def share_gpu(processes: int) -> None:
     os.environ[_SHARERS] = str(round(max(1, processes) / gpu_share()))
 
 
-def with_threads(threads: int, work: Callable[[], Result]) -> Result:
+def do_task(key: str, threads: int, task: Any) -> Any:
     """What a worker does: it uses no more threads than its share, so that workers do not compete for cores."""
     from threadpoolctl import threadpool_limits
 
+    function, shared = open_parcel(key)
     os.environ[_SHARE] = str(threads)
     if (torch := sys.modules.get("torch")) is not None:
         torch.set_num_threads(threads)
     else:
         os.environ["OMP_NUM_THREADS"] = str(threads)  # for torch, if the work itself imports it
     with threadpool_limits(threads):
-        return work()
+        return function(*shared, task)

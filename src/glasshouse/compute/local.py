@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import multiprocessing.resource_tracker
 import os
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import as_completed
-from contextlib import closing, contextmanager, suppress
+from contextlib import AbstractContextManager, closing, contextmanager, suppress
 from dataclasses import dataclass
 from multiprocessing import AuthenticationError
 from multiprocessing.connection import Client, Connection, Listener, answer_challenge, deliver_challenge
 from pathlib import Path
 from typing import Any
 
-from glasshouse.compute.base import TRIES, Compute, Result, Task, available_cores, share_gpu, with_threads
-from glasshouse.compute.serialise import Parcels, open_parcel, receive_from
+from glasshouse.compute.base import TRIES, Elsewhere, Workers, available_cores, do_task, share_gpu
+from glasshouse.compute.serialise import Parcels, receive_from
 from glasshouse.core.errors import InputError
 from glasshouse.io.limits import keep_limits, limits_for_workers
 
@@ -33,36 +34,23 @@ class Desk:
     """Answers workers from memory, until it is closed: with parcels by key, and with a number for each worker.
 
     Nothing lies on a disk, and nothing that a worker sends is more than the name of a parcel.
-
-    Example:
-        >>> desk = Desk()
-        >>> desk.parcels["7"] = b"bytes"
-        >>> ask_desk(desk.address, "7"), ask_desk(desk.address, "number"), ask_desk(desk.address, "number")
-        (b'bytes', b'0', b'1')
-        >>> desk.close()
     """
 
     def __init__(self) -> None:
         self.parcels: dict[str, bytes] = {}
-        self.numbers = 0  # given out so far
-        self._secret = os.urandom(32)
+        self.numbers = itertools.count()
         self._listener = Listener(("127.0.0.1", 0), backlog=128)  # the secret is asked for in a thread for each caller
+        place: Any = self._listener.address
+        self.address = Address((*place, os.urandom(32)))
         self._open = True
-        self._lock = threading.Lock()
         self._thread = threading.Thread(target=self._serve, daemon=True)
         self._thread.start()
-
-    @property
-    def address(self) -> Address:
-        """Where workers ask."""
-        place: Any = self._listener.address
-        return Address((str(place[0]), int(place[1]), self._secret))
 
     def close(self) -> None:
         """Answer nobody any more."""
         self._open = False
         with suppress(OSError, EOFError, AuthenticationError):  # it waits for a caller: be one
-            Client(self.address[:2], authkey=self._secret).close()
+            Client(self.address[:2], authkey=self.address[2]).close()
         self._thread.join(timeout=5)
         self._listener.close()
         self.parcels.clear()
@@ -76,15 +64,10 @@ class Desk:
     def _answer(self, line: Connection[Any, Any]) -> None:
         # a worker that was killed, a stranger, or a worker that asks for what nobody waits for any more
         with suppress(OSError, EOFError, AuthenticationError, KeyError), line:
-            deliver_challenge(line, self._secret)
-            answer_challenge(line, self._secret)
+            deliver_challenge(line, self.address[2])
+            answer_challenge(line, self.address[2])
             asked = line.recv_bytes(64).decode()
-            if asked == _NUMBER:
-                with self._lock:
-                    found, self.numbers = str(self.numbers).encode(), self.numbers + 1
-            else:
-                found = self.parcels[asked]
-            line.send_bytes(found)
+            line.send_bytes(str(next(self.numbers)).encode() if asked == _NUMBER else self.parcels[asked])
 
 
 def ask_desk(address: Address, what: str) -> bytes:
@@ -101,14 +84,14 @@ _SAFE_PATH = "PYTHONSAFEPATH"
 
 
 @dataclass(frozen=True, kw_only=True)
-class LocalProcesses:
+class LocalProcesses(Elsewhere):
     """Worker processes on this machine (joblib's loky); each uses only its share of the cores, and one of the GPUs.
 
-    There are never more of them than tasks, and none is left when the last task has ended, or this
-    process was killed. A worker that dies is replaced, and its tasks are run again. Code travels by value (cloudpickle,
-    as within joblib), so that functions of a notebook, lambdas and closures work too; models and graphs are sent to
-    each worker once. Limits on memory that hold here hold for each of them. On a machine with several GPUs, worker i
-    sees only GPU i, as ``cuda:0``; if there are more workers than GPUs, they share them evenly.
+    There are never more of them than tasks, and none is left when the last task has ended, or this process was killed.
+    A worker that dies is replaced, and its tasks are run again. Code travels by value (cloudpickle, as within joblib),
+    so that functions of a notebook, lambdas and closures work too; models and graphs are sent to each worker once.
+    Limits on memory that hold here hold for each of them. On a machine with several GPUs, worker i sees only GPU i, as
+    ``cuda:0``; if there are more workers than GPUs, they share them evenly.
 
     Args:
         workers: how many; as many as there are cores by default.
@@ -130,23 +113,12 @@ class LocalProcesses:
         """How many threads each has."""
         return max(1, available_cores() // self.count)
 
-    def run(
-        self, function: Callable[..., Result], shared: tuple[Any, ...], tasks: Sequence[Task]
-    ) -> Iterator[tuple[int, Result]]:
-        """Results in the order in which tasks end."""
-        if not tasks:
-            return
-        with closing(_Crew(min(self.count, len(tasks)), threads=self.threads, apart=False)) as crew:
-            yield from crew.run(function, shared, tasks)
-
-    @contextmanager
-    def opened(self) -> Iterator[Compute]:
-        """The same, with workers that stay until the end of the block."""
-        with closing(_Crew(self.count, threads=self.threads)) as crew:
-            yield crew
+    def _workers(self, tasks: int | None) -> AbstractContextManager[_Crew]:
+        count = self.count if tasks is None else min(self.count, tasks)
+        return closing(_Crew(count, threads=self.threads, apart=tasks is None))
 
 
-class _Crew:
+class _Crew(Workers):
     """Workers that stay, and the desk where they ask for parcels."""
 
     def __init__(self, workers: int, *, threads: int, apart: bool = True) -> None:
@@ -155,35 +127,29 @@ class _Crew:
         self.parcels = Parcels(self.desk.parcels.__setitem__, self.desk.parcels.__delitem__, apart=apart)
         self._executor: Any = None
 
-    @contextmanager
-    def opened(self) -> Iterator[Compute]:
-        yield self
-
-    def run(
-        self, function: Callable[..., Result], shared: tuple[Any, ...], tasks: Sequence[Task]
-    ) -> Iterator[tuple[int, Result]]:
-        """Results in the order in which tasks end; the tasks of a worker that died are run again."""
+    def _results(self, key: str, tasks: Sequence[Any]) -> Iterator[tuple[int, Any]]:
+        """The tasks of a worker that died are run again."""
         from joblib.externals.loky.process_executor import TerminatedWorkerError
 
-        key = self.parcels.pack((function, shared))
-        left = set(range(len(tasks)))
+        left, died = set(range(len(tasks))), 0
         try:
-            for attempt in range(TRIES if left else 0):
+            while left:
                 try:
-                    for position, result in self._attempt(key, sorted(left), tasks):
+                    executor = self._started()
+                    waiting = {executor.submit(do_task, key, self.threads, tasks[at]): at for at in sorted(left)}
+                    for future in as_completed(list(waiting)):
+                        position, result = waiting.pop(future), future.result()
                         left.remove(position)
                         yield position, result
                 except TerminatedWorkerError:
                     self._end()
-                    if attempt == TRIES - 1:
+                    died += 1
+                    if died == TRIES:
                         raise InputError(
                             f"compute: workers died {TRIES} times with {len(left)} tasks left, perhaps for lack of "
                             f"memory. Use fewer workers."
                         ) from None
-                    continue
-                return
         finally:
-            self.parcels.forget(key)
             if left:
                 self._end()  # nobody waits any more for what they do
 
@@ -192,19 +158,12 @@ class _Crew:
         self._end()
         self.desk.close()
 
-    def _attempt(self, key: str, left: Sequence[int], tasks: Sequence[Any]) -> Iterator[tuple[int, Any]]:
-        executor = self._started()
-        waiting = {executor.submit(_in_worker, key, tasks[at]): at for at in left}
-        for future in as_completed(list(waiting)):
-            yield waiting.pop(future), future.result()
-
     def _started(self) -> Any:
         if self._executor is None:
             from joblib.externals.loky.process_executor import ProcessPoolExecutor
 
             _start_trackers()
-            self.desk.numbers = 0
-            start = (self.desk.address, os.getpid(), self.threads, self.workers, _gpus(), limits_for_workers())
+            start = (self.desk.address, os.getpid(), self.workers, _gpus(), limits_for_workers())
             alone = {_SAFE_PATH: "1"}
             self._executor = ProcessPoolExecutor(self.workers, initializer=_begin, initargs=start, env=alone)
         return self._executor
@@ -245,26 +204,14 @@ def _gpus() -> list[str]:
     return named[:count] if named else [str(number) for number in range(count)]
 
 
-_THREADS = 1
-
-
-def _begin(
-    desk: Address, parent: int, threads: int, workers: int, gpus: Sequence[str], limits: tuple[int, bool]
-) -> None:
+def _begin(desk: Address, parent: int, workers: int, gpus: Sequence[str], limits: tuple[int, bool]) -> None:
     """What a worker does first. It ends when the process that waits for its results is gone, also by a kill."""
-    global _THREADS
-    _THREADS = threads
     end_with(parent)
     keep_limits(*limits)
     receive_from(functools.partial(ask_desk, desk))
     if gpus:  # before anything touches a GPU
         os.environ[_VISIBLE] = gpus[int(ask_desk(desk, "number")) % len(gpus)]
         share_gpu(-(-workers // len(gpus)))
-
-
-def _in_worker(key: str, task: Any) -> Any:
-    function, shared = open_parcel(key)
-    return with_threads(_THREADS, lambda: function(*shared, task))
 
 
 @functools.cache

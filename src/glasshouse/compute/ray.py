@@ -2,42 +2,37 @@
 
 from __future__ import annotations
 
+import atexit
 import logging
 import os
 import socket
+import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from glasshouse.compute.base import TRIES, Compute, Result, Task, with_threads
-from glasshouse.compute.serialise import Parcels, open_parcel, receive_from
+from glasshouse.compute.base import TRIES, Elsewhere, Workers, do_task
+from glasshouse.compute.serialise import Parcels, receive_from
 from glasshouse.core.errors import InputError, first_line, needs_extra
 
-_SECONDS = 10.0
 _PORTS = {True: 10001, False: 6379}  # Ray's own defaults: of ray://, and of the cluster itself
 # Every server of Ray speaks gRPC, which is HTTP/2: greeted like this, it must send its settings first.
 _GREETING = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes([0, 0, 0, 4, 0, 0, 0, 0, 0])
 _SETTINGS = 4
 
 
-def check_answers(address: str, *, seconds: float = _SECONDS) -> None:
-    """Refuse an address at which nothing answers, or something that is not Ray.
-
-    Args:
-        address: ``host``, ``host:port`` or ``ray://host:port``.
-        seconds: how long to wait.
-
-    Example:
-        >>> check_answers("127.0.0.1:1")
-        Traceback (most recent call last):
-        glasshouse.InputError: cluster: no Ray cluster answers at '127.0.0.1:1' (Connection refused). Start ...
-    """
-    host, port = _parsed(address)
+def check_answers(address: str, *, seconds: float = 10.0) -> None:
+    """Refuse an address, ``host:port`` or ``ray://host:port``, at which nothing answers, or something else than Ray."""
+    host, colon, port = address.removeprefix("ray://").split("?")[0].rpartition(":")
+    if not colon:
+        host, port = port, str(_PORTS[address.startswith("ray://")])
+    if not host or not port.isdecimal() or not 0 < int(port) < 65536:
+        raise InputError(f"cluster: {address!r} is not an address. Use auto, host:port or ray://host:port.")
     ends = time.monotonic() + seconds
     try:
-        with socket.create_connection((host, port), timeout=seconds) as line:
+        with socket.create_connection((host.strip("[]"), int(port)), timeout=seconds) as line:
             if os.environ.get("RAY_USE_TLS", "0") not in ("", "0"):
                 return  # it answers only to those that have its keys
             line.sendall(_GREETING)
@@ -55,16 +50,6 @@ def check_answers(address: str, *, seconds: float = _SECONDS) -> None:
         raise _refusal(address, "something else than Ray answers")
 
 
-def _parsed(address: str) -> tuple[str, int]:
-    client = address.startswith("ray://")
-    host, colon, port = address.removeprefix("ray://").split("?")[0].rpartition(":")
-    if not colon:
-        host, port = port, str(_PORTS[client])
-    if not host or not port.isdecimal() or not 0 < int(port) < 65536:
-        raise InputError(f"cluster: {address!r} is not an address. Use auto, host:port or ray://host:port.")
-    return host.strip("[]"), int(port)
-
-
 def _refusal(address: str, reason: str) -> InputError:
     return InputError(
         f"cluster: no Ray cluster answers at {address!r} ({reason}). Start it, give another address, or leave "
@@ -72,11 +57,12 @@ def _refusal(address: str, reason: str) -> InputError:
     )
 
 
+_JOINING = 180.0  # seconds; a busy cluster takes up to a minute to start a server for a client
 _WITH_GPU = 15.0  # seconds
 
 
 @dataclass(frozen=True, kw_only=True)
-class RayCluster:
+class RayCluster(Elsewhere):
     """An existing Ray cluster; data goes to its object store once, and tasks of a lost node run elsewhere.
 
     The connection is closed when the work ends, and work that nobody waits for any more is stopped.
@@ -101,25 +87,14 @@ class RayCluster:
         if self.gpus > 1 and self.gpus != int(self.gpus):
             raise InputError(f"gpus: {self.gpus}; a task reserves a part of one GPU, or whole ones. Use 0.5, 1 or 2.")
 
-    def run(
-        self, function: Callable[..., Result], shared: tuple[Any, ...], tasks: Sequence[Task]
-    ) -> Iterator[tuple[int, Result]]:
-        """Results in the order in which tasks end."""
-        if not tasks:
-            return
-        with self._connected() as ray:
-            yield from _Connected(self, ray, apart=False).run(function, shared, tasks)
-
     @contextmanager
-    def opened(self) -> Iterator[Compute]:
-        """The same, connected until the end of the block: workers and their models stay."""
+    def _workers(self, tasks: int | None) -> Iterator[_Connected]:
         with self._connected() as ray:
-            yield _Connected(self, ray)
+            yield _Connected(self, ray, apart=tasks is None)
 
     def check(self) -> None:
         """Refuse an address at which no cluster answers, within seconds: call it before the long work."""
-        address = self._found(_imported())
-        check_answers(address)
+        check_answers(self._found(_imported()))
 
     @contextmanager
     def _connected(self) -> Iterator[Any]:
@@ -158,13 +133,33 @@ class RayCluster:
 def _join(ray: Any, address: str) -> None:
     """Connect to a cluster; once more if it broke off, as Ray does when it looks at its new server too early."""
     options: dict[str, Any] = {"address": address, "log_to_driver": False, "logging_level": logging.ERROR}
-    try:
-        ray.init(**options)
-    except ConnectionAbortedError:
-        ray.init(**options)
+    failed: list[BaseException] = []
+
+    def join() -> None:
+        try:
+            try:
+                ray.init(**options)
+            except ConnectionAbortedError:
+                ray.init(**options)
+        except BaseException as error:
+            failed.append(error)
+
+    if not address.startswith("ray://"):
+        join()
+    else:  # in a thread that may be left behind: where its server fails to start, Ray's client waits without end
+        thread = threading.Thread(target=join, daemon=True)
+        thread.start()
+        thread.join(timeout=_JOINING)
+        if thread.is_alive():
+            atexit.unregister(ray.shutdown)  # it would wait for that thread
+            raise TimeoutError(
+                f"its server for clients did not start within {_JOINING:.0f} s. Retry, or give host:port"
+            )
+    if failed:
+        raise failed[0]
 
 
-class _Connected:
+class _Connected(Workers):
     """A cluster to which this process is connected, and the parcels that lie in its object store."""
 
     def __init__(self, cluster: RayCluster, ray: Any, *, apart: bool = True) -> None:
@@ -175,16 +170,8 @@ class _Connected:
         self.bundle = _WITH_GPU if cluster.gpus else None
         self.parcels = Parcels(self._put, self._held.__delitem__, gpus=cluster.gpus > 0, apart=apart)
 
-    @contextmanager
-    def opened(self) -> Iterator[Compute]:
-        yield self
-
-    def run(
-        self, function: Callable[..., Result], shared: tuple[Any, ...], tasks: Sequence[Task]
-    ) -> Iterator[tuple[int, Result]]:
-        """Results in the order in which tasks end."""
+    def _results(self, key: str, tasks: Sequence[Any]) -> Iterator[tuple[int, Any]]:
         ray, cluster = self.ray, self.cluster
-        key = self.parcels.pack((function, shared))
         options = {"num_cpus": cluster.cpus, "num_gpus": cluster.gpus, "max_retries": TRIES}
         work = ray.remote(**options)(_on_ray)
         held = [dict(self._held)]  # in a list: workers ask for those that they do not have yet
@@ -198,7 +185,6 @@ class _Connected:
         finally:
             for reference in waiting:
                 ray.cancel(reference, force=True)
-            self.parcels.forget(key)
 
     def _put(self, key: str, content: bytes) -> None:
         self._held[key] = self.ray.put(content)
@@ -219,5 +205,4 @@ def _on_ray(sender: str, held: list[dict[str, Any]], key: str, cpus: float, task
 
     receive_from(lambda wanted: bytes(ray.get(held[0][wanted])), anew=_FROM[0] != sender)
     _FROM[0] = sender
-    function, shared = open_parcel(key)
-    return with_threads(max(1, int(cpus)), lambda: function(*shared, task))
+    return do_task(key, max(1, int(cpus)), task)

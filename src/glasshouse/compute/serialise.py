@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import itertools
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -25,11 +26,7 @@ _NO_GPU = "a model lies on a GPU, and the tasks of the cluster reserve none; pas
 
 
 class NotSentError(InputError):
-    """Something cannot be sent to workers; nothing was run.
-
-    Args:
-        reason: why.
-    """
+    """Something cannot be sent to workers; nothing was run."""
 
     def __init__(self, reason: str) -> None:
         self.reason = reason
@@ -61,32 +58,17 @@ class Parcels:
     """The sender's side: objects become bytes under a key, and ``store`` keeps them where workers can ask for them.
 
     Modules, and tensors of 64 KiB or more, are parcels of their own: if a later parcel refers to them, they are not
-    sent again. A tensor on a GPU travels as numbers, and lies on the worker's own GPU afterwards.
-
-    Args:
-        store: keeps bytes under a key.
-        drop: forgets a key.
-        gpus: whether workers have a GPU; if not, what lies on one is not sent.
-        apart: whether modules and large tensors are parcels of their own; if not, every task gets its own copy of them,
-            which it may change.
-
-    Example:
-        >>> kept = {}
-        >>> parcels = Parcels(kept.__setitem__, kept.__delitem__)
-        >>> key = parcels.pack(("graph", 3))
-        >>> receive_from(kept.__getitem__)
-        >>> open_parcel(key)
-        ('graph', 3)
+    sent again; without ``apart`` they are none, and every task gets its own copy of them, which it may change. A tensor
+    on a GPU travels as numbers, and lies on the worker's own GPU afterwards; without ``gpus`` it is not sent.
     """
 
     def __init__(
         self, store: Callable[[str, bytes], None], drop: Callable[[str], None], *, gpus: bool = True, apart: bool = True
     ) -> None:
         self._store, self._drop = store, drop
-        self.apart = apart
+        self.gpus, self.apart = gpus, apart
         self._sent: dict[int, _Sent] = {}
-        self._count = self._run = 0
-        self.gpus = gpus
+        self._keys, self._run = itertools.count(1), 0
 
     def pack(self, content: Any) -> str:
         """The key of the parcel with this content, for one run; whatever cannot be sent is refused: `NotSentError`."""
@@ -99,8 +81,10 @@ class Parcels:
             return self._packed(content)
         except NotSentError:
             raise
-        except Exception as error:  # a user's own object may raise anything
-            raise NotSentError(_reason(error)) from error
+        except Exception as error:  # a user's own object may raise anything; the last line says most
+            lines = [line.strip(' "') for line in str(error).splitlines()]
+            said = next((f": {line}" for line in reversed(lines) if line), "")
+            raise NotSentError(f"{type(error).__name__}{said}") from error
 
     def forget(self, key: str) -> None:
         """Drop a parcel that was packed for one run."""
@@ -109,21 +93,18 @@ class Parcels:
 
     def key_of(self, content: Any) -> str:
         """The key of a module or a tensor; it is packed if it was not sent yet, or was written to since."""
-        version = _version(content)
-        sent = self._sent.get(id(content))
-        if sent is not None and sent.version != version:
-            self._drop(sent.key)
+        version, sent = _version(content), self._sent.get(id(content))
         if sent is None or sent.version != version:
-            sent = _Sent(content, version, self._packed(content), self._run)
-            self._sent[id(content)] = sent
+            if sent is not None:
+                self._drop(sent.key)
+            sent = self._sent[id(content)] = _Sent(content, version, self._packed(content), self._run)
         sent.run = self._run
         return sent.key
 
     def _packed(self, content: Any) -> str:
         file = io.BytesIO()
         _Packer(file, self, content).dump(content)
-        self._count += 1
-        key = str(self._count)
+        key = str(next(self._keys))
         self._store(key, file.getvalue())
         return key
 
@@ -165,7 +146,7 @@ class _Shelf:
     """The worker's side: what it was sent, and where it asks for more."""
 
     def __init__(self) -> None:
-        self.source: Callable[[str], bytes] | None = None
+        self.source: Callable[[str], bytes] = dict[str, bytes]().__getitem__
         self.held: dict[str, tuple[Any, int]] = {}  # by key: an object, and the last run that used it
         self.parcel = ("", b"")  # of the current run
         self.run = 0
@@ -184,7 +165,7 @@ def receive_from(source: Callable[[str], bytes], *, anew: bool = True) -> None:
 
 def _fetched(key: str) -> Any:
     """A module or a tensor, made once in this process."""
-    content = _HERE.held[key][0] if key in _HERE.held else cloudpickle.loads(_asked(key))
+    content = _HERE.held[key][0] if key in _HERE.held else cloudpickle.loads(_HERE.source(key))
     _HERE.held[key] = (content, _HERE.run)
     return content
 
@@ -197,16 +178,5 @@ def open_parcel(key: str) -> Any:
     if _HERE.parcel[0] != key:
         _HERE.run += 1
         _HERE.held = {one: kept for one, kept in _HERE.held.items() if kept[1] >= _HERE.run - _KEPT}
-        _HERE.parcel = (key, _asked(key))
+        _HERE.parcel = (key, _HERE.source(key))
     return cloudpickle.loads(_HERE.parcel[1])
-
-
-def _asked(key: str) -> bytes:
-    assert _HERE.source is not None  # noqa: S101 (for the type checker: a worker begins with receive_from)
-    return _HERE.source(key)
-
-
-def _reason(error: Exception) -> str:
-    lines = [line.strip(' "') for line in str(error).splitlines()]
-    last = next((line for line in reversed(lines) if line), "")
-    return f"{type(error).__name__}: {last}" if last else type(error).__name__

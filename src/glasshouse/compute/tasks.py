@@ -46,8 +46,7 @@ _PLACE: ContextVar[_Place | None] = ContextVar("_PLACE", default=None)
 def spreading_over(compute: Compute | None) -> Iterator[None]:
     """Let the long steps inside the block use these workers; they end, or are let go, with the block.
 
-    Args:
-        compute: where to work; None or `ThisProcess` changes nothing.
+    None or `ThisProcess` changes nothing.
 
     Example:
         >>> with spreading_over(ThisProcess()):
@@ -77,11 +76,7 @@ def is_worth_spreading(seconds: float = float("inf")) -> bool:
 
 
 def spread(
-    function: Callable[..., Result],
-    shared: tuple[Any, ...],
-    tasks: Sequence[Task],
-    *,
-    seconds: float | None = None,
+    function: Callable[..., Result], shared: tuple[Any, ...], tasks: Sequence[Task], *, seconds: float | None = None
 ) -> Iterator[tuple[int, Result]]:
     """``function(*shared, task)`` for every task, with its position, in the order in which tasks end.
 
@@ -122,11 +117,7 @@ def spread(
 
 
 def spread_in_order(
-    function: Callable[..., Result],
-    shared: tuple[Any, ...],
-    tasks: Sequence[Task],
-    *,
-    seconds: float | None = None,
+    function: Callable[..., Result], shared: tuple[Any, ...], tasks: Sequence[Task], *, seconds: float | None = None
 ) -> Iterator[Result]:
     """The results of `spread` in the order of the tasks.
 

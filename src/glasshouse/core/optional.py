@@ -38,6 +38,21 @@ def lazy_exports(
     return find, lambda: sorted({*vars(sys.modules[package]), *home})
 
 
+def installed_version(package: str) -> str | None:
+    """The version of a package; None if it is not installed, as when it is run from a source tree.
+
+    Example:
+        >>> installed_version("no-such-library") is None
+        True
+    """
+    from importlib import metadata  # takes longer to import than all of this room
+
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return None
+
+
 def is_made_by(thing: Any, module: str, name: str) -> bool:
     """Whether a thing is of a class of a module, which is not imported for the question."""
     loaded = sys.modules.get(module)

@@ -11,7 +11,6 @@ import enum
 import functools
 import hashlib
 import importlib
-import importlib.metadata
 import json
 import site
 import sys
@@ -25,7 +24,7 @@ from typing import Any
 import numpy as np
 
 from glasshouse.core.errors import InputError
-from glasshouse.core.optional import is_made_by, is_tensor
+from glasshouse.core.optional import installed_version, is_made_by, is_tensor
 from glasshouse.training.trainer import Versioned
 
 _PYTHON = f"python {sys.version_info.major}.{sys.version_info.minor}"
@@ -36,12 +35,6 @@ def library_of(module: str | None) -> str | None:
 
     A module is a library's if it is where Python installs packages. The user's own package that is installed in place
     (``pip install -e``) is the user's code.
-
-    Example:
-        >>> library_of("functools") == f"python {sys.version_info.major}.{sys.version_info.minor}"
-        True
-        >>> library_of("__main__") is None
-        True
     """
     top = (module or "").partition(".")[0]
     if top in ("", "__main__"):
@@ -72,22 +65,15 @@ def _version(top: str, module: ModuleType | None) -> str:
     """Without the part after a plus, which tells how a library was built and not what it does."""
     told = getattr(module, "__version__", None)
     if not isinstance(told, str):
-        try:
-            told = importlib.metadata.version(top)
-        except importlib.metadata.PackageNotFoundError:
-            told = "of unknown version"
+        told = installed_version(top) or "of unknown version"
     return told.partition("+")[0]
 
 
 Walk = Callable[[Any, str], Any]  # a value and its path to a tree of plain data
 
 _GLOBAL = {"LOAD_GLOBAL", "LOAD_NAME", "LOAD_FROM_DICT_OR_GLOBALS"}
-_MACHINERY = (  # what Python itself puts into a class
-    types.GetSetDescriptorType,
-    types.MemberDescriptorType,
-    types.WrapperDescriptorType,
-    types.MethodDescriptorType,
-)
+_METHODS = (types.MethodDescriptorType, types.WrapperDescriptorType)
+_MACHINERY = (*_METHODS, types.GetSetDescriptorType, types.MemberDescriptorType)  # what Python itself puts into a class
 
 
 def named(thing: Any) -> str | None:
@@ -107,57 +93,52 @@ def function_tree(function: FunctionType, walk: Walk, path: str) -> dict[str, An
     code = function.__code__
     home = function.__globals__.get("__name__")
     tree: dict[str, Any] = {"(function)": code.co_qualname}
-    cells = dict(zip(code.co_freevars, function.__closure__ or (), strict=True))
-    if cells:
+    if cells := dict(zip(code.co_freevars, function.__closure__ or (), strict=True)):
         tree["closure"] = {name: _cell(cell, walk, f"{path}.closure.{name}") for name, cell in sorted(cells.items())}
     if library := library_of(home):
         return tree | {"(function)": f"{home}.{code.co_qualname} ({library})"}
     if defaults := _defaults(function):
-        tree["defaults"] = {name: walk(value, f"{path}.defaults.{name}") for name, value in defaults.items()}
-    attributes = {name: value for name, value in sorted(vars(function).items()) if name != "__wrapped__"}
-    tree |= {name: walk(value, f"{path}.{name}") for name, value in attributes.items()}
-    used = _used(function)
-    if used:
-        tree["globals"] = {
-            name: module_tree(value, _names(code), walk, f"{path}.globals.{name}")
-            if isinstance(value, ModuleType)
-            else walk(value, f"{path}.globals.{name}")
-            for name, value in used.items()
-        }
+        tree["defaults"] = _each(defaults, walk, f"{path}.defaults")
+    tree |= _each({name: value for name, value in sorted(vars(function).items()) if name != "__wrapped__"}, walk, path)
+    if used := _used(function):
+        names = {name for one in _codes(code) for name in one.co_names}
+        tree["globals"] = {name: _part(used[name], names, walk, f"{path}.globals.{name}") for name in used}
     # another version of Python compiles to other code
     return tree | {"code": {"python": _PYTHON.removeprefix("python "), **_code_tree(code)}}
 
 
 def class_tree(kind: type, walk: Walk, path: str) -> dict[str, Any]:
     """A class of the user: its bases, methods and values."""
-    tree: dict[str, Any] = {"(class)": kind.__qualname__}
-    tree["(bases)"] = [walk(base, f"{path}.(bases)[{index}]") for index, base in enumerate(kind.__bases__)]
+    bases = [walk(base, f"{path}.(bases)[{index}]") for index, base in enumerate(kind.__bases__)]
+    own = dict(vars(kind))
     if issubclass(kind, enum.Enum):
-        members: dict[str, Any] = {name: member.value for name, member in kind.__members__.items()}
-        own = {name: value for name, value in vars(kind).items() if isinstance(value, FunctionType)}
-    else:
-        members, own = {}, dict(vars(kind))
-    for name, value in sorted((members | own).items()):
-        hidden = name.startswith("__") and name.endswith("__") and not isinstance(value, FunctionType)
-        if hidden or isinstance(value, _MACHINERY) or name in ("__repr__", "__str__", "_abc_impl"):
-            continue
-        tree[name] = walk(value, f"{path}.{name}")
-    return tree
+        methods = {name: value for name, value in own.items() if isinstance(value, FunctionType)}
+        own = {name: member.value for name, member in kind.__members__.items()} | methods
+    shown = {
+        name: value
+        for name, value in sorted(own.items())
+        if isinstance(value, FunctionType) or not (name.startswith("__") and name.endswith("__"))
+        if not isinstance(value, _MACHINERY) and name not in ("__repr__", "__str__", "_abc_impl")
+    }
+    return {"(class)": kind.__qualname__, "(bases)": bases} | _each(shown, walk, path)
 
 
-def module_tree(module: ModuleType, names: set[str], walk: Walk, path: str) -> Any:
-    """A module: a library's by its name, the user's by those of its parts that the code around it may use."""
-    if library := library_of(module.__name__):
-        return f"{module.__name__} ({library})"
-    tree: dict[str, Any] = {"(module)": module.__name__}
-    for name in sorted(names & vars(module).keys()):
-        value = vars(module)[name]
-        if isinstance(value, ModuleType):
-            inner = names - {name}  # so that the walk ends if a module holds itself
-            tree[name] = module_tree(value, inner, walk, f"{path}.{name}")
-        else:
-            tree[name] = walk(value, f"{path}.{name}")
-    return tree
+def _part(value: Any, names: set[str], walk: Walk, path: str) -> Any:
+    """What code may use: of a module, a library's by its name and the user's by those of its parts that it names."""
+    if not isinstance(value, ModuleType):
+        return walk(value, path)
+    if library := library_of(value.__name__):
+        return f"{value.__name__} ({library})"
+    inside = vars(value)
+    used = sorted(names & inside.keys())
+    # each name once on a way down, so that the walk ends if a module holds itself
+    parts = {name: _part(inside[name], names - {name}, walk, f"{path}.{name}") for name in used}
+    return {"(module)": value.__name__} | parts
+
+
+def _each(values: Mapping[str, Any], walk: Walk, path: str) -> dict[str, Any]:
+    """Values by name, each described at its own path."""
+    return {name: walk(value, f"{path}.{name}") for name, value in values.items()}
 
 
 def _used(function: FunctionType) -> dict[str, Any]:
@@ -183,10 +164,6 @@ def _imported(name: str, inside: dict[str, Any]) -> dict[str, ModuleType]:
         except ImportError:
             continue
     return {}
-
-
-def _names(code: CodeType) -> set[str]:
-    return {name for one in _codes(code) for name in one.co_names}
 
 
 def _codes(code: CodeType) -> Iterator[CodeType]:
@@ -220,14 +197,13 @@ def _code_tree(code: CodeType) -> dict[str, Any]:
     others. A changed constant then changes nothing else.
     """
     constants: dict[str, Any] = {}
-    numbers: dict[str, int] = {}
     steps = []
     for step in dis.get_instructions(code):
         argument = step.argval if step.arg is not None else None
         if step.opcode in dis.hasconst:
             tree = _code_tree(argument) if isinstance(argument, CodeType) else _constant(argument)
             constants.setdefault(repr(tree), tree)
-            argument = numbers.setdefault(repr(tree), len(numbers))
+            argument = list(constants).index(repr(tree))
         steps.append((step.opname, argument))
     parts = (
         steps,
@@ -237,11 +213,7 @@ def _code_tree(code: CodeType) -> dict[str, Any]:
         code.co_cellvars,
         (code.co_argcount, code.co_posonlyargcount, code.co_kwonlyargcount, code.co_flags),
     )
-    return {
-        "constants": list(constants.values()),
-        "names": list(code.co_names),
-        "steps": hashlib.sha256(repr(parts).encode()).hexdigest()[:16],
-    }
+    return {"constants": list(constants.values()), "names": list(code.co_names), "steps": _digest(repr(parts).encode())}
 
 
 def _constant(value: Any) -> Any:
@@ -255,7 +227,6 @@ def _constant(value: Any) -> Any:
 
 _LONG = 64  # a longer list or dictionary is kept as a digest
 _BUILTIN = (types.BuiltinFunctionType, types.MethodWrapperType)
-_DESCRIPTORS = (types.MethodDescriptorType, types.WrapperDescriptorType, types.ClassMethodDescriptorType)
 
 
 def describe(trainer: Any) -> Any:
@@ -263,12 +234,6 @@ def describe(trainer: Any) -> Any:
 
     Functions are described by their code, defaults, closures and the globals that they read, and so on for everything
     that these hold; arrays and tensors by digests; what a library defines by its name and version.
-
-    Example:
-        >>> import functools
-        >>> import torch
-        >>> describe(functools.partial(torch.optim.SGD, lr=0.1))["keywords"]
-        {'lr': 0.1}
     """
     try:
         return _Walker()(trainer, "trainer")
@@ -281,22 +246,16 @@ def describe(trainer: Any) -> Any:
 
 
 def digest_of(tree: Any) -> str:
-    """A short hash of a description.
+    """A short hash of a description."""
+    return _digest(_text(tree).encode())
 
-    Example:
-        >>> digest_of({"a": 1, "b": 2}) == digest_of({"b": 2, "a": 1})
-        True
-    """
-    return hashlib.sha256(_text(tree).encode()).hexdigest()[:16]
+
+def _digest(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()[:16]
 
 
 def differences(before: Any, now: Any, path: str = "trainer") -> list[tuple[str, Any, Any]]:
-    """Where two descriptions differ: the path, the value before and the value now; None if there is no value.
-
-    Example:
-        >>> differences({"lr": 0.1, "epochs": 3}, {"lr": 0.01, "epochs": 3})
-        [('trainer.lr', 0.1, 0.01)]
-    """
+    """Where two descriptions differ: the path, the value before and the value now; None if there is no value."""
     if _text(before) == _text(now):
         return []
     if isinstance(before, dict) and isinstance(now, dict):
@@ -347,19 +306,18 @@ class _Walker:
             case types.FunctionType():
                 return function_tree(value, self, path)
             case types.MethodType():
-                return {"(method)": self(value.__func__, f"{path}.(method)"), "of": self(value.__self__, f"{path}.of")}
+                return _each({"(method)": value.__func__, "of": value.__self__}, self, path)
             case functools.partial():
-                made = {"(partial)": self(value.func, f"{path}.(partial)"), "args": self(value.args, f"{path}.args")}
-                return made | {"keywords": self(value.keywords, f"{path}.keywords")}
+                return _each({"(partial)": value.func, "args": value.args, "keywords": value.keywords}, self, path)
             case types.ModuleType():
-                return module_tree(value, set(vars(value)), self, path)
+                return _part(value, set(vars(value)), self, path)
             case type():
                 return named(value) or class_tree(value, self, path)
             case staticmethod() | classmethod():
                 return {f"({type(value).__name__})": self(value.__func__, path)}
             case property():
-                parts = {"get": value.fget, "set": value.fset, "delete": value.fdel}
-                return {f"({name})": self(part, f"{path}.({name})") for name, part in parts.items() if part}
+                parts = {"(get)": value.fget, "(set)": value.fset, "(delete)": value.fdel}
+                return _each({name: part for name, part in parts.items() if part}, self, path)
             case functools.cached_property():
                 return {"(cached)": self(value.func, path)}
             case functools._lru_cache_wrapper():
@@ -377,7 +335,7 @@ class _Walker:
 
     def _mapping(self, values: Mapping[Any, Any], path: str) -> Any:
         if all(isinstance(name, str) for name in values):
-            tree = {name: self(values[name], f"{path}.{name}") for name in sorted(values)}
+            tree = _each(dict(sorted(values.items())), self, path)
             return tree if len(tree) <= _LONG else {"(entries)": len(tree), "(sha256)": digest_of(tree)}
         pairs = [[self(name, path), self(value, f"{path}[{name!r}]")] for name, value in values.items()]
         return {"(entries)": _shortened(sorted(pairs, key=_text))}
@@ -387,14 +345,15 @@ class _Walker:
         kind = type(value)
         if isinstance(value, _BUILTIN) and not isinstance(value.__self__, types.ModuleType | types.NoneType):
             return {"(method)": value.__name__, "of": self(value.__self__, f"{path}.of")}
-        if isinstance(value, _DESCRIPTORS):
+        if isinstance(value, (*_METHODS, types.ClassMethodDescriptorType)):
             return {"(method)": value.__name__, "of": self(value.__objclass__, f"{path}.of")}
         if callable(value) and named(kind) and (name := named(value)):
             return name
         tree: dict[str, Any] = {"(type)": self(kind, f"{path}.(type)")}
-        make, arguments, state, items, pairs = _reduced(value, path)
-        if isinstance(make, str):
-            return tree | {"(name)": f"{getattr(value, '__module__', '')}.{make}"}
+        copied = _reduced(value, path)
+        if isinstance(copied, str):
+            return tree | {"(name)": f"{getattr(value, '__module__', '')}.{copied}"}
+        make, arguments, state, items, pairs = (*copied, None, None, None)[:5]
         if arguments and arguments[0] is kind:
             arguments = arguments[1:]
         elif make is not kind:
@@ -404,7 +363,7 @@ class _Walker:
         own = vars(value) if hasattr(value, "__dict__") and _may_hide(kind) else {}
         for part in (own, *(state if isinstance(state, tuple) else (state,))):
             if isinstance(part, dict) and all(isinstance(name, str) for name in part):
-                tree |= {name: self(part[name], f"{path}.{name}") for name in sorted(part) if name not in tree}
+                tree |= _each({name: part[name] for name in sorted(part) if name not in tree}, self, path)
             elif part is not None:
                 tree["(state)"] = self(part, path)
         if items is not None:
@@ -420,19 +379,14 @@ def _may_hide(kind: type) -> bool:
     return any(name in one for one in mine for name in ("__getstate__", "__reduce__", "__reduce_ex__"))
 
 
-def _reduced(value: Any, path: str) -> tuple[Any, tuple[Any, ...], Any, Any, Any]:
-    """How Python would copy an object: the function that makes it, its arguments, its state, and its items."""
+def _reduced(value: Any, path: str) -> Any:
+    """How Python would copy an object: its name, or the function that makes it, arguments, state, items and entries."""
     try:
         reduce = copyreg.dispatch_table.get(type(value))
-        found = reduce(value) if reduce else value.__reduce_ex__(4)
+        return reduce(value) if reduce else value.__reduce_ex__(4)
     except Exception:
         kind = f"{type(value).__module__}.{type(value).__qualname__}"
         raise _UndescribableError(f"{path}: holds an object of type {kind}") from None
-    if isinstance(found, str):
-        return found, (), None, None, None
-    make, arguments, *rest = found
-    state, items, pairs = (*rest, None, None, None)[:3]
-    return make, arguments, state, items, pairs
 
 
 _NOT_PLAIN = object()
@@ -450,7 +404,7 @@ def _plain(value: Any) -> Any:
         if len(value) <= 1000:
             return value if isinstance(value, str) else {"(bytes)": repr(value)}
         content = value.encode() if isinstance(value, str) else value
-        return {f"({type(value).__name__})": len(value), "(sha256)": hashlib.sha256(content).hexdigest()[:16]}
+        return {f"({type(value).__name__})": len(value), "(sha256)": _digest(content)}
     if is_tensor(value) and not value.is_sparse:
         kept = value.detach().cpu()
         # numpy does not have bfloat16
@@ -468,8 +422,7 @@ def _plain(value: Any) -> Any:
 def _array(values: np.ndarray, kind: str) -> Any:
     if values.size <= 4:
         return {"(array)": f"{kind} {list(values.shape)}", "values": repr(values.tolist())}
-    content = np.ascontiguousarray(values).tobytes()
-    return {"(array)": f"{kind} {list(values.shape)}", "(sha256)": hashlib.sha256(content).hexdigest()[:16]}
+    return {"(array)": f"{kind} {list(values.shape)}", "(sha256)": _digest(np.ascontiguousarray(values).tobytes())}
 
 
 def _shortened(trees: list[Any]) -> Any:

@@ -10,16 +10,14 @@ import hashlib
 import json
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from filelock import FileLock, Timeout
 
-from glasshouse.core.arrays import BoolArray, TextArray
-from glasshouse.core.errors import InputError
+from glasshouse.core.errors import InputError, raise_faults
 from glasshouse.io.documents import read_json
-from glasshouse.io.files import clean_leftovers, digest, file_mode, make_folders, write_file
+from glasshouse.io.files import digest, file_mode, make_folders, write_file
 from glasshouse.io.guarded import file_size, read_content
 from glasshouse.io.limits import lacks_memory
 from glasshouse.pool.description import differences, digest_of
@@ -27,47 +25,27 @@ from glasshouse.pool.model_files import KINDS, StoredModel
 
 _FORMAT = 2  # format 1 described a trainer by one line of text only
 
+_SHARED = ("data", "trainer_sha256", "seed", "fraction")
 _OWN = "pool_sha256"  # of pool.json itself, without this entry
+_OF_MODEL = "manifest_sha256"  # the same of a model's manifest
 _SHOWN = 8  # differences that a message lists
 _LOCKS = 61  # files of locks, each open while it is held; a prime: numbers of groups are multiples of their size
 
 
-@dataclass(frozen=True, kw_only=True)
-class Identity:
-    """What makes two pools the same: data, trainer, seed and the share of records that trains a model.
+class Identity(NamedTuple):
+    """What makes two pools the same."""
 
-    Args:
-        data: fingerprint of the population.
-        trainer: the trainer in one line, for readers.
-        parts: the trainer down to its values, as `describe` gives it.
-        seed: of the pool.
-        fraction: share of records that trains a model.
-    """
-
-    data: str
-    trainer: str
-    parts: Any
-    seed: int
-    fraction: float
-
-    def as_json(self) -> dict[str, Any]:
-        """What must be equal in ``pool.json`` and in each model's manifest."""
-        return {
-            "data": self.data,
-            "trainer_sha256": digest_of(self.parts),
-            "seed": self.seed,
-            "fraction": self.fraction,
-        }
+    shared: dict[str, Any]  # equal in ``pool.json`` and in each manifest: _SHARED, by name
+    trainer: str  # in one line, for readers
+    parts: Any  # the trainer down to its values, as `describe` gives it
 
 
 class PoolFolder:
     """Models on disk, each complete or absent: its manifest is written last and holds its checksum.
 
-    Args:
-        path: the folder; made if it does not exist.
-        identity: of the pool in this folder. Another pool's folder is refused, with what differs.
-        question: what its models were asked, if answers are kept and not the models: `describe` of a
-            `QueryOptions.question`. None for the usual question and for models; others have files of their own.
+    The folder is made if it does not exist; that of a pool with another identity is refused, with what differs. Where
+    answers are kept and not models, ``question`` is what was asked, `describe` of a `QueryOptions.question`: answers to
+    other questions than the usual one have files of their own.
     """
 
     def __init__(self, path: Path | str, identity: Identity, *, question: Any = None) -> None:
@@ -87,8 +65,7 @@ class PoolFolder:
             raise InputError(f"{self.path}: has models but no pool.json; it is not a pool, or damaged. Choose another.")
         else:
             told = {"trainer": identity.trainer, "trainer_parts": identity.parts}
-            full = {"format": _FORMAT, **identity.as_json(), **told}
-            write_file(description, _json(full | {_OWN: digest_of(full)}))
+            _write(description, {"format": _FORMAT, **identity.shared, **told}, seal=_OWN)
 
     def has(self, index: int) -> bool:
         """Whether a model is there and complete: its manifest can be read and its file has the right checksum."""
@@ -112,10 +89,10 @@ class PoolFolder:
             "sha256": hashlib.sha256(model.content).hexdigest(),
             "metrics": model.metrics,
             "trainer": self.identity.trainer,
-            **self.identity.as_json(),
+            **self.identity.shared,
             **manifest,
         }
-        write_file(self._manifest(index), _json(full | {"manifest_sha256": digest_of(full)}))
+        _write(self._manifest(index), full, seal=_OF_MODEL)
 
     def read(self, index: int) -> tuple[str, bytes]:
         """Kind and content of a model, its checksum checked."""
@@ -140,16 +117,12 @@ class PoolFolder:
         """The manifest of a model, checked to belong to this pool."""
         path = self._manifest(index)
         found = read_json(path, missing="does not exist.")
-        if found.pop("manifest_sha256", None) != digest_of(found):
+        if not _is_sealed(found, _OF_MODEL):
             raise InputError(f"{path}: does not have its checksum; train the model again.")
-        for name, value in self.identity.as_json().items():
+        for name, value in self.identity.shared.items():
             if found.get(name) != value:
                 raise InputError(f"{path}: {name}: belongs to another pool.")
         return found
-
-    def tidy(self) -> None:
-        """Remove the partly written files of killed runs."""
-        clean_leftovers(self.path)
 
     def _check(self, found: dict[str, Any]) -> None:
         if found.get("format") != _FORMAT:
@@ -158,19 +131,18 @@ class PoolFolder:
                 f"which described trainers differently. Choose another folder for this pool."
             )
         changed: list[tuple[str, Any, Any]] = []
-        for name, value in self.identity.as_json().items():
+        for name, value in self.identity.shared.items():
             if found.get(name) == value:
                 continue
             parts = differences(found.get("trainer_parts"), self.identity.parts) if name == "trainer_sha256" else []
             changed += parts or [(name, found.get(name), value)]
-        if changed:
-            lines = [
-                f"{self.path}: {place}: the pool was made with {_short(before)}, not {_short(now)}. "
-                f"Choose another folder for this pool."
-                for place, before, now in changed[:_SHOWN]
-            ]
-            more = len(changed) - _SHOWN
-            raise InputError(*lines, *([f"{self.path}: {more} more differences of this kind."] if more > 0 else []))
+        faults = [
+            f"{self.path}: {place}: the pool was made with {_short(before)}, not {_short(now)}. Choose another folder "
+            f"for this pool."
+            for place, before, now in changed[:_SHOWN]
+        ]
+        more = len(changed) - _SHOWN
+        raise_faults([*faults, *([f"{self.path}: {more} more differences of this kind."] if more > 0 else [])])
 
     def _check_there(self) -> None:
         if not (self.path / "pool.json").is_file():
@@ -187,19 +159,14 @@ class PoolFolder:
 
 
 def pool_faults(path: Path) -> tuple[int, list[str]]:
-    """How many models a pool's folder keeps, and what is damaged or foreign in it, a line each; nothing is loaded.
-
-    Example:
-        >>> pool_faults(Path("no/such/pool"))
-        (0, ['no/such/pool/pool.json: does not exist.'])
-    """
+    """How many models a pool's folder keeps, and what is damaged or foreign in it, a line each; nothing is loaded."""
     try:
         shared = read_json(path / "pool.json", missing="does not exist.")
     except InputError as error:
         return 0, list(error.faults)
     locks = {one.name for one in path.glob(".claims*") if not one.is_symlink() and one.is_file()}
     faults, known = [], {"pool.json", *locks}
-    if shared.pop(_OWN, None) != digest_of(shared):  # none: pools of earlier versions have none
+    if not _is_sealed(shared, _OWN):  # pools of earlier versions are not
         faults.append(f"{path / 'pool.json'}: was damaged or edited, or has no checksum; choose another folder.")
     manifests = sorted(path.glob("model-*.json"))
     for manifest in manifests:
@@ -207,9 +174,9 @@ def pool_faults(path: Path) -> tuple[int, list[str]]:
         known |= {manifest.name, content.name}
         try:
             found = read_json(manifest)
-            if found.pop("manifest_sha256", None) != digest_of(found):
+            if not _is_sealed(found, _OF_MODEL):
                 faults.append(f"{manifest}: was damaged or edited; delete the model's files to train it again.")
-            elif any(found.get(name) != shared.get(name) for name in ("data", "trainer_sha256", "seed", "fraction")):
+            elif any(found.get(name) != shared.get(name) for name in _SHARED):
                 faults.append(f"{manifest}: belongs to another pool; delete the model's files to train it again.")
             elif not manifest.name.startswith(f"model-{str(found.get('index')).zfill(5)}"):
                 faults.append(f"{manifest}: is of another model than its name says; delete the files of both models.")
@@ -222,26 +189,27 @@ def pool_faults(path: Path) -> tuple[int, list[str]]:
     return len(manifests), faults
 
 
-def members_as_ids(members: BoolArray, ids: TextArray) -> list[str]:
-    """The ids of the members, in the population's order."""
-    return [str(name) for name in ids[members]]
-
-
 def _short(value: Any) -> str:
     """A value in a message; a long one is cut, with a hash that shows a difference after the cut."""
     text = "no value" if value is None else value if isinstance(value, str) else json.dumps(value)
     return text if len(text) <= 200 else f"{text[:180]} … ({hashlib.sha256(text.encode()).hexdigest()[:8]})"
 
 
-def _json(value: Any) -> str:
-    return json.dumps(value, indent=1, ensure_ascii=False, sort_keys=True) + "\n"
+def _write(path: Path, content: dict[str, Any], *, seal: str) -> None:
+    """As JSON, with a checksum of itself under the name ``seal``."""
+    sealed = content | {seal: digest_of(content)}
+    write_file(path, json.dumps(sealed, indent=1, ensure_ascii=False, sort_keys=True) + "\n")
+
+
+def _is_sealed(found: dict[str, Any], seal: str) -> bool:
+    """Whether the content of a file has its checksum, which is taken out of it."""
+    return bool(found.pop(seal, None) == digest_of(found))
 
 
 class Claims:
     """Locks of groups of models, which the system releases when a process dies; a file stands for some of the groups.
 
-    Args:
-        folder: of the pool; the files, ``.claims`` and ``.claims-0`` to ``-60``, stay there, empty.
+    The files, ``.claims`` and ``.claims-0`` to ``-60``, stay in the pool's folder, empty.
     """
 
     def __init__(self, folder: Path) -> None:

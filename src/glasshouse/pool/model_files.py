@@ -46,12 +46,7 @@ def kind_of(trainer: Any, population: AnyPopulation) -> str:
 
 
 def stored(
-    model: Any,
-    trainer: Any,
-    population: AnyPopulation,
-    *,
-    members: BoolArray,
-    how: QueryOptions | None = None,
+    model: Any, trainer: Any, population: AnyPopulation, *, members: BoolArray, how: QueryOptions | None = None
 ) -> StoredModel:
     """A trained model as bytes, the same for the same weights; or its answers. With figures of its training."""
     if kind_of(trainer, population) == "answers":
@@ -68,8 +63,7 @@ def stored(
 
     # copies, since tensors that share memory are written out one by one
     tensors = {name: value.detach().cpu().contiguous().clone() for name, value in model.state_dict().items()}
-    metrics = _metrics(model, trainer, population, members, QueryOptions())
-    return StoredModel("torch", save(tensors), metrics)
+    return StoredModel("torch", save(tensors), _metrics(model, trainer, population, members, QueryOptions()))
 
 
 def _metrics(

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import hashlib
-import importlib.metadata
 import inspect
 import logging
 import re
@@ -17,12 +15,13 @@ from typing import Any, NamedTuple
 from glasshouse.compute import Compute, ThisProcess
 from glasshouse.core.arrays import BoolArray
 from glasshouse.core.errors import InputError, naming
+from glasshouse.core.optional import installed_version
 from glasshouse.core.progress import note_work, track
 from glasshouse.core.randomness import seed_for
 from glasshouse.data import AnyPopulation, as_members, as_population, complementary_halves, random_subsets
-from glasshouse.io.files import check_name
-from glasshouse.pool.description import describe
-from glasshouse.pool.folder import Claims, Identity, PoolFolder, members_as_ids
+from glasshouse.io.files import check_name, clean_leftovers
+from glasshouse.pool.description import describe, digest_of
+from glasshouse.pool.folder import Claims, Identity, PoolFolder
 from glasshouse.pool.model_files import StoredModel, kind_of, restored, stored
 from glasshouse.query.classify import QueryOptions
 from glasshouse.training.trainer import Trainer
@@ -46,9 +45,8 @@ def train_group(population: AnyPopulation, trainer: Any, group: Group) -> list[A
 
 def train_and_store(population: AnyPopulation, trainer: Any, how: QueryOptions, group: Group) -> list[StoredModel]:
     """The models of a group as bytes, with the figures of their training."""
-    models = train_group(population, trainer, group)
     found = []
-    for index, model, who in zip(group.indices, models, group.members, strict=True):
+    for index, model, who in zip(group.indices, train_group(population, trainer, group), group.members, strict=True):
         with naming(f"shadow model {index}"):
             found.append(stored(model, trainer, population, members=who, how=how))
     return found
@@ -60,6 +58,7 @@ def groups_of(members: BoolArray, seeds: Sequence[int], size: int) -> list[Group
     return [Group(tuple(range(part.start, part.stop)), members[part], tuple(seeds[part])) for part in parts]
 
 
+_LIBRARIES = ("numpy", "scikit-learn", "torch")  # whose versions a manifest holds; torch is an extra
 _LOG = logging.getLogger("glasshouse")
 
 
@@ -161,7 +160,7 @@ class ShadowPool:
             for group in self._groups():
                 yield from train_group(self.population, self.trainer, group)
             return
-        models = {index: model for _, batch in self._trained(self._groups()) for index, model in batch.items()}
+        models = {index: model for index, _, model in self._trained(self._groups())}
         for index in range(len(self)):
             model = models.pop(index)
             yield restored(model.kind, model.content, self.trainer, self.population)
@@ -171,11 +170,11 @@ class ShadowPool:
         if self.folder is None:
             raise InputError("folder: this pool has no folder to train into.")
         check_name(self.folder)
-        identity = self._identity
+        identity = self._identity  # a trainer that cannot be described is refused before anything is written
         try:
             claims = Claims(self.folder)
         except InputError as error:
-            return self._complete(self.folder, identity, fault=error)
+            return self._complete(self.folder, fault=error)
         with claims.description():
             folder = PoolFolder(self.folder, identity, question=self._question)
         if any(folder.other_answers(index) for index in range(len(self))):
@@ -187,17 +186,16 @@ class ShadowPool:
         self._check_members(folder)
         for wait in (False, True):  # first what no process is training, then what others began and may have left
             self._train_missing(folder, claims, wait=wait, progress=progress)
-        folder.tidy()
+        clean_leftovers(self.folder)
         return folder
 
-    def _complete(self, path: Path, identity: Identity, *, fault: InputError) -> PoolFolder:
+    def _complete(self, path: Path, *, fault: InputError) -> PoolFolder:
         """The pool where nothing can be written, such as on a read-only disk; refused if a model is missing."""
         if not (path / "pool.json").is_file():
             raise fault
-        folder = PoolFolder(path, identity, question=self._question)
+        folder = PoolFolder(path, self._identity, question=self._question)
         self._check_members(folder)
-        missing = sum(not folder.has(index) for index in range(len(self)))
-        if missing:
+        if missing := sum(not folder.has(index) for index in range(len(self))):
             raise InputError(*(f"{line} {missing} of {len(self)} models are missing there." for line in fault.faults))
         return folder
 
@@ -211,13 +209,9 @@ class ShadowPool:
     @functools.cached_property
     def _identity(self) -> Identity:
         """By which this pool is recognised; computed once, before the first model: training may change a trainer."""
-        return Identity(
-            data=self.population.fingerprint(),
-            trainer=described(self.trainer),
-            parts=describe(self.trainer),
-            seed=self.seed,
-            fraction=self.fraction,
-        )
+        parts = describe(self.trainer)
+        shared = {"data": self.population.fingerprint(), "trainer_sha256": digest_of(parts)}
+        return Identity({**shared, "seed": self.seed, "fraction": self.fraction}, described(self.trainer), parts)
 
     def _check_members(self, folder: PoolFolder) -> None:
         """Refuse a pool whose models were trained on other records than planned, such as by another random stream."""
@@ -226,53 +220,43 @@ class ShadowPool:
                 found = folder.manifest(index).get("members")
             except InputError:  # missing, or of another pool: it will be trained
                 continue
-            if found != members_as_ids(self.members[index], self.population.ids):
+            if found != self._ids_of_members(index):
                 raise InputError(
                     f"{self.folder}: model {index}: was trained on other records than this pool plans for it. "
                     f"Choose another folder for this pool."
                 )
 
+    def _ids_of_members(self, index: int) -> list[str]:
+        return [str(name) for name in self.population.ids[self.members[index]]]
+
     def _train_missing(self, folder: PoolFolder, claims: Claims, *, wait: bool, progress: bool | None) -> None:
-        missing = [group for group in self._groups() if not all(folder.has(index) for index in group.indices)]
+        def lacking(group: Group) -> bool:
+            return not all(folder.has(index) for index in group.indices)
+
+        missing = [group for group in self._groups() if lacking(group)]
         if not missing:
             return
-        found = sum(folder.has(index) for group in self._groups() for index in group.indices)
+        found = sum(folder.has(index) for index in range(len(self)))
         label = "Shadow models" + (f" ({found} found on disk)" if found else "")
+        kept = f"Shadow models that were trained are kept in {self.folder}."
+        none_kept = f"Shadow models were being trained; none was complete, so none is kept in {self.folder}."
         with claims.claimed([group.indices[0] for group in missing], wait=wait) as held:
             # another process may have finished a group between the check and the claim
-            ours = [g for g in missing if g.indices[0] in held and not all(folder.has(index) for index in g.indices)]
+            ours = [group for group in missing if group.indices[0] in held and lacking(group)]
             left = sum(len(group.indices) for group in ours)
             if left:
-                note_work(self._kept if found else self._none_kept)
-            done = (index for batch in self._saved(folder, ours) for index in batch)
-            for _ in track(done, total=left, label=label, unit="models", show=progress):
-                pass
-
-    def _saved(self, folder: PoolFolder, groups: list[Group]) -> Iterator[list[int]]:
-        for group, batch in self._trained(groups):
-            for index, model in batch.items():
+                note_work(kept if found else none_kept)
+            for index, seed, model in track(self._trained(ours), total=left, label=label, unit="models", show=progress):
                 if not folder.has(index):
-                    manifest = {
-                        "model_seed": group.seeds[group.indices.index(index)],
-                        "members": members_as_ids(self.members[index], self.population.ids),
-                        "versions": _versions(),
-                    }
-                    folder.write(index, model, manifest)
-                    note_work(self._kept, instead_of=self._none_kept)
-            yield list(batch)
+                    versions = {name: version for name in _LIBRARIES if (version := installed_version(name))}
+                    about = {"model_seed": seed, "members": self._ids_of_members(index), "versions": versions}
+                    folder.write(index, model, about)
+                    note_work(kept, instead_of=none_kept)
 
-    def _trained(self, groups: list[Group]) -> Iterator[tuple[Group, dict[int, StoredModel]]]:
-        work = self.compute.run(train_and_store, (self.population, self.trainer, self.how), groups)
-        for position, models in work:
-            yield groups[position], dict(zip(groups[position].indices, models, strict=True))
-
-    @property
-    def _kept(self) -> str:
-        return f"Shadow models that were trained are kept in {self.folder}."
-
-    @property
-    def _none_kept(self) -> str:
-        return f"Shadow models were being trained; none was complete, so none is kept in {self.folder}."
+    def _trained(self, groups: list[Group]) -> Iterator[tuple[int, int, StoredModel]]:
+        """Models with their numbers and seeds, in the order in which groups end."""
+        for position, models in self.compute.run(train_and_store, (self.population, self.trainer, self.how), groups):
+            yield from zip(groups[position].indices, groups[position].seeds, models, strict=True)
 
     def _groups(self) -> list[Group]:
         seeds = [seed_for(self.seed, "shadow", index) for index in range(len(self))]
@@ -283,11 +267,6 @@ def described(trainer: Any) -> str:
     """A trainer as one line for reports: its settings, its architecture, or its source code.
 
     A pool is identified by `describe`, not by this line, which does not show every value.
-
-    Example:
-        >>> from glasshouse.training import TorchTrainer, mlp
-        >>> "Linear(in_features=4" in described(TorchTrainer(module=mlp(4, 2)))
-        True
     """
     text = re.sub(r" at 0x[0-9a-f]+", "", repr(trainer))
     factory = getattr(trainer, "module", None) or getattr(trainer, "model", None)
@@ -300,11 +279,3 @@ def described(trainer: Any) -> str:
             source = trainer.__code__.co_code.hex()
         text += f"; source {hashlib.sha256(source.encode()).hexdigest()[:16]}"
     return text
-
-
-def _versions() -> dict[str, str]:
-    found = {}
-    for name in ("numpy", "scikit-learn", "torch"):
-        with contextlib.suppress(importlib.metadata.PackageNotFoundError):  # torch is an extra
-            found[name] = importlib.metadata.version(name)
-    return found

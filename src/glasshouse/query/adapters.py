@@ -14,8 +14,7 @@ from glasshouse.core.errors import InputError
 from glasshouse.core.optional import is_module
 from glasshouse.core.outputs import refusing
 from glasshouse.data import Population, Records
-from glasshouse.training.estimator_compat import habits_of, parts_of, single_precision
-from glasshouse.training.sklearn import check_task
+from glasshouse.training.sklearn import check_task, habits_of, parts_of, single_precision
 
 if TYPE_CHECKING:
     from torch import nn

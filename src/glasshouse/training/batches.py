@@ -1,7 +1,4 @@
-"""What all torch trainers share: shuffled batches, the loss that is minimised, and many models in one batch.
-
-The loss is the cross-entropy of classes, or the squared error (Gaussian) of real numbers.
-"""
+"""What all torch trainers share: shuffled batches, the loss that is minimised, and many models in one batch."""
 
 from __future__ import annotations
 
@@ -43,14 +40,9 @@ _BATCH_BYTES = 2**30  # a larger batch of models is split: more models at once n
 
 
 class ModuleBatch:
-    """K modules of one architecture as tensors with a leading dimension of K, and back.
+    """K untrained modules of one architecture as tensors with a leading dimension of K, and back.
 
-    Args:
-        models: untrained modules, each with its own weights; `unbatch` fills them.
-
-    Attributes:
-        parameters: by name, leaf tensors [K, ...] for an optimizer.
-        buffers: by name, [K, ...].
+    An optimizer trains ``parameters``, leaf tensors [K, ...] by name; ``buffers`` are by name too.
     """
 
     def __init__(self, models: Sequence[nn.Module]) -> None:
@@ -84,13 +76,10 @@ def optimizer_obstacle(
     """Why this optimizer cannot act on batched parameters, or None."""
     optimizer = make(parameters)
     name = type(optimizer).__name__
-    if type(optimizer) not in _ELEMENTWISE:  # a subclass may do anything, such as clipping by a norm
-        known = any(isinstance(optimizer, kind) for kind in _ELEMENTWISE)
-        return (
-            f"the optimizer {name} is a subclass, which may mix entries of the weights"
-            if known
-            else f"the optimizer {name} mixes entries of the weights, so models would mix"
-        )
+    if not isinstance(optimizer, _ELEMENTWISE):
+        return f"the optimizer {name} mixes entries of the weights, so models would mix"
+    if type(optimizer) not in _ELEMENTWISE:  # it may do anything, such as clipping by a norm
+        return f"the optimizer {name} is a subclass, which may mix entries of the weights"
     if optimizer._optimizer_step_pre_hooks or optimizer._optimizer_step_post_hooks:
         return f"the optimizer {name} has hooks, which may mix entries of the weights"
     return None
@@ -107,10 +96,6 @@ def split(sizes: Sequence[int], *, bytes_each: int, device: torch.device, togeth
 
     That number does not depend on the number of cores: a model's last bits depend on the other models in its batch, and
     the same request must give the same bytes on one core and on many.
-
-    Example:
-        >>> split([5, 6, 5, 5], bytes_each=2**29, device=torch.device("cuda"), together=4)
-        [[0, 2], [3], [1]]
     """
     most = max(1, _BATCH_BYTES // max(1, bytes_each))
     if device.type == "cpu":
@@ -132,10 +117,6 @@ def spread(
 
     Torch's own threads wait for each other at every operation, also for a core that another program uses; groups wait
     for each other only once, at the end.
-
-    Example:
-        >>> spread(lambda group: [10 * index for index in group], [[0, 2], [1]], device=torch.device("cpu"))
-        [0, 10, 20]
     """
     if device.type == "cpu":
         workers = min(workers or torch.get_num_threads(), len(groups))
@@ -145,8 +126,8 @@ def spread(
             found = list(pool.map(work, groups))
     else:
         found = [work(group) for group in groups]
-    pairs = zip((index for group in groups for index in group), (one for some in found for one in some), strict=True)
-    return [one for _, one in sorted(pairs, key=lambda pair: pair[0])]
+    numbers, results = itertools.chain(*groups), itertools.chain(*found)
+    return [one for _, one in sorted(zip(numbers, results, strict=True), key=lambda pair: pair[0])]
 
 
 @contextlib.contextmanager
@@ -167,38 +148,17 @@ _SOFTMAX = (
 )
 
 
-def classification_loss(logits: Tensor, labels: Tensor) -> Tensor:
-    """Mean cross-entropy; logits [B, C], or [B] or [B, 1] for two classes.
-
-    Example:
-        >>> round(float(classification_loss(torch.zeros(3), torch.tensor([0, 1, 1]))), 4)
-        0.6931
-    """
-    if logits.ndim == 1 or logits.shape[1] == 1:
-        return nn.functional.binary_cross_entropy_with_logits(logits.reshape(-1), labels.to(logits.dtype))
-    return nn.functional.cross_entropy(logits, labels)
-
-
 def logits_of(
-    model: nn.Module, *inputs: Inputs, classes: int | None = None, call: Callable[[nn.Module], Any] | None = None
+    model: nn.Module,
+    *inputs: Inputs,  # on its device: records [B, ...], of which a few are used; or the features and edges of a graph
+    classes: int | None = None,  # how many there are; fewer logits are refused
+    call: Callable[[nn.Module], Any] | None = None,  # what calls the module, if that takes more than records
 ) -> Callable[[Any], Tensor]:
     """From what this module returns to logits in float32, decided once, from its answers to some records.
 
     Answers in a dict, a tuple or an object with ``logits`` are unwrapped. A module that ends in softmax (or whose last
     layer is a sigmoid) is trained on the logarithms of its probabilities, not on the probabilities as if they were
     logits; the log ``glasshouse`` says so. This check changes no weights, no statistics and no random numbers.
-
-    Args:
-        model: untrained.
-        *inputs: on its device: records [B, ...], of which a few are used; or the features and edges of a graph.
-        classes: how many classes there are; fewer logits are refused.
-        call: what calls the module, if that takes more than records.
-
-    Example:
-        >>> model = nn.Sequential(nn.Linear(4, 2), nn.Softmax(dim=1))
-        >>> read = logits_of(model, torch.zeros(3, 4))
-        >>> read(torch.tensor([[0.25, 0.75]])).exp()
-        tensor([[0.2500, 0.7500]])
     """
     whole = _first_answer(model, inputs[0], call, tensors=len(inputs))
     if classes is not None:
@@ -241,86 +201,50 @@ def failure_line(x: Tensor, error: Exception) -> str:
     return f"records of shape {list(x.shape[1:])}: {told_by(error)}."
 
 
-def batches(
-    count: int, size: int, random: torch.Generator, device: torch.device | str | None = None
-) -> Iterator[Tensor]:
+def batches(count: int, size: int, random: torch.Generator, device: torch.device | None = None) -> Iterator[Tensor]:
     """Row indices of one epoch's shuffled batches; a lone last record joins the batch before it (batch norm needs two).
 
-    Args:
-        count: records in all.
-        size: records per batch.
-        random: the order comes from it, on the CPU, so that it is the same on every device.
-        device: where the indices are needed. They are copied once per epoch: one copy per step would make the CPU wait
-            for the GPU, and then the GPU for the CPU.
-
-    Example:
-        >>> [len(rows) for rows in batches(5, 2, torch.Generator().manual_seed(0))]
-        [2, 3]
+    The order comes from ``random``, on the CPU, so that it is the same on every device. The indices are copied to the
+    ``device`` once per epoch: one copy per step would make the CPU wait for the GPU, and then the GPU for the CPU.
     """
     order = torch.randperm(count, generator=random).to(device)
-    for start, end in itertools.pairwise(_edges(count, size)):
-        yield order[start:end]
+    yield from order.split(batch_sizes(count, size))
 
 
-def batch_count(count: int, size: int) -> int:
-    """How many batches an epoch has."""
-    return len(_edges(count, size)) - 1
+def batch_sizes(count: int, size: int) -> list[int]:
+    """How many records each batch of an epoch has."""
+    sizes = [min(size, count - start) for start in range(0, count, size)]
+    return sizes if len(sizes) < 2 or sizes[-1] > 1 else [*sizes[:-2], size + 1]
 
 
-def _edges(count: int, size: int) -> list[int]:
-    edges = [*range(0, count, size), count]
-    if len(edges) > 2 and edges[-1] - edges[-2] == 1:
-        del edges[-2]
-    return edges
+def mean_loss(answers: Tensor, labels: Tensor) -> Tensor:
+    """The mean loss of a batch, from what `answers_for` gives and from `labels_of`.
 
-
-def regression_loss(answers: Tensor, targets: Tensor) -> Tensor:
-    """Mean squared error of [B] or [B, 1] predictions; of [B, 2], mean and log-variance, the Gaussian's.
-
-    The Gaussian's negative log-likelihood is taken without its constant.
-
-    Example:
-        >>> regression_loss(torch.tensor([[1.0], [2.0]]), torch.tensor([1.0, 4.0]))
-        tensor(2.)
-        >>> regression_loss(torch.tensor([[1.0, 0.0], [2.0, 0.0]]), torch.tensor([1.0, 4.0]))
-        tensor(1.)
+    Of classes the cross-entropy; logits are [B, C], or [B] or [B, 1] for two classes. Of real numbers the squared error
+    of [B] or [B, 1] predictions; of [B, 2], mean and log-variance, the Gaussian's negative log-likelihood without its
+    constant.
     """
-    if answers.ndim == 2 and answers.shape[1] == 2:
+    pairs = answers.ndim > 1 and answers.shape[1] > 1
+    if not labels.is_floating_point():
+        if pairs:
+            return nn.functional.cross_entropy(answers, labels)
+        return nn.functional.binary_cross_entropy_with_logits(answers.reshape(-1), labels.to(answers.dtype))
+    if pairs:
         mean, log_variance = answers.unbind(1)
-        return 0.5 * ((targets - mean) ** 2 * torch.exp(-log_variance) + log_variance).mean()
-    return nn.functional.mse_loss(answers.reshape(-1), targets)
-
-
-def loss_for(population: Population) -> Callable[[Tensor, Tensor], Tensor]:
-    """The mean loss of a batch, from what `answers_for` gives and from `labels_of`."""
-    return regression_loss if population.regression else classification_loss
+        return 0.5 * ((labels - mean) ** 2 * torch.exp(-log_variance) + log_variance).mean()
+    return nn.functional.mse_loss(answers.reshape(-1), labels)
 
 
 def labels_of(population: Population) -> Tensor:
-    """[N] columns of the true classes, or the targets of a regression in single precision.
-
-    Example:
-        >>> labels_of(Population([[0.0], [1.0]], [0.5, 2.0], regression=True))
-        tensor([0.5000, 2.0000])
-    """
+    """[N] columns of the true classes, or the targets of a regression in single precision."""
     labels = torch.from_numpy(population.y)
     return labels.float() if population.regression else labels
 
 
-def answers_for(
-    population: Population, model: nn.Module, inputs: Inputs, *, classes: int | None = None
-) -> Callable[[Any], Tensor]:
-    """From what this module returns to logits, or to predictions of a regression; a wrong shape is refused here.
-
-    Example:
-        >>> population = Population([[0.0], [1.0]], [0.5, 2.0], regression=True)
-        >>> answers_for(population, nn.Linear(1, 3), torch.zeros(2, 1))
-        Traceback (most recent call last):
-        glasshouse.InputError: module: it answers 2 records with shape [2, 3]; a regression expects [2], \
-[2, 1], or [2, 2] with the mean and the logarithm of the variance.
-    """
+def answers_for(population: Population, model: nn.Module, inputs: Inputs) -> Callable[[Any], Tensor]:
+    """From what this module returns to logits, or to predictions of a regression; a wrong shape is refused here."""
     if not population.regression:
-        return logits_of(model, inputs, classes=classes)
+        return logits_of(model, inputs, classes=len(population.classes))
     answer, count = unwrapped(_first_answer(model, inputs)), len(first_tensor(inputs)[:_LOOK])
     if not isinstance(answer, Tensor) or tuple(answer.shape) not in ((count,), (count, 1), (count, 2)):
         shape = list(answer.shape) if isinstance(answer, Tensor) else type(answer).__name__
@@ -338,10 +262,9 @@ _WORTH_SHARING = 1e8  # multiplications per step; below this a second thread cos
 def fitting_threads(model: nn.Module, x: Tensor, batch_size: int) -> Iterator[None]:
     """One thread if a step on inputs [N, ...] is too small to share; the user's setting is restored afterwards.
 
-    Weights that are shared over places, as in convolutions, count once per place.
-
-    On a busy machine two threads of a small network wait for each other at every operation: a perceptron on the digits
-    took 2.3 s with one thread and 33 s with two while another program was running.
+    Weights that are shared over places, as in convolutions, count once per place. On a busy machine two threads of a
+    small network wait for each other at every operation: a perceptron on the digits took 2.3 s with one thread and 33 s
+    with two while another program was running.
     """
     weights = sum(parameter.numel() for parameter in model.parameters())
     work = weights * batch_size * math.prod(x.shape[2:])

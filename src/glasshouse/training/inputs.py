@@ -24,23 +24,17 @@ def reader_for(model: nn.Module, x: Any) -> Callable[[Any], Inputs]:
 
     Floats get the precision of the module's weights, if it has any. Whole numbers stay whole numbers if the module
     takes them, as an embedding does, and become floats if it does not, as a linear layer. A dict of arrays becomes a
-    dict of tensors; nothing but the precision of its floats is changed, and the module is called with its keys.
-
-    Args:
-        model: on its device.
-        x: [N, ...] features of all records, as a `Population` holds them.
-
-    Example:
-        >>> whole = np.array([[1, 2], [3, 0]])
-        >>> reader_for(nn.Embedding(4, 8), whole)(whole).dtype, reader_for(nn.Linear(2, 8), whole)(whole).dtype
-        (torch.int64, torch.float32)
+    dict of tensors; nothing but the precision of its floats is changed, and the module is called with its keys. The
+    model is on its device, and ``x`` are the features of all records, as a `Population` holds them.
     """
-    weights = next((one for one in model.parameters() if one.is_floating_point()), None)
-    floats = None if weights is None else weights.dtype
+    floats = next((weights.dtype for weights in model.parameters() if weights.is_floating_point()), None)
     device = place_of(model)
 
     def as_given(rows: Any) -> Inputs:
-        return _in_precision(rows, floats)
+        if isinstance(rows, Mapping):
+            return {name: tensor_of(values, floats=floats, name=name) for name, values in rows.items()}
+        found = tensor_of(rows, floats=floats)
+        return found.long() if found.dtype == torch.bool else found  # a module with one input takes no truth values
 
     def as_floats(rows: Any) -> Inputs:
         return tensor_of(rows).to(floats or torch.float32)
@@ -49,29 +43,22 @@ def reader_for(model: nn.Module, x: Any) -> Callable[[Any], Inputs]:
     given = as_given(few)
     if isinstance(given, Tensor) and given.is_floating_point():
         return as_given
-    error = _failure(model, moved(given, device))
-    if error is None:
+    if (error := _failure(model, moved(given, device))) is None:
         return as_given
     if isinstance(given, dict):
         raise InputError(
             f"module: it cannot be called with {', '.join(given)}: {error}. The keys of a dict are the names of the "
             f"arguments of forward; leave_out=[…] leaves one out."
         )
-    also = _failure(model, moved(as_floats(few), device))
-    if also is not None:
-        raise InputError(f"module: it takes the features neither as whole numbers ({error}) nor as floats ({also}).")
-    return as_floats
+    if (also := _failure(model, moved(as_floats(few), device))) is None:
+        return as_floats
+    raise InputError(f"module: it takes the features neither as whole numbers ({error}) nor as floats ({also}).")
 
 
 def refuse_missing(model: nn.Module, inputs: Inputs, *, names: Any = None) -> None:
     """Refuse records with NaN, if the module's answer about them is NaN: its weights would be NaN after a step.
 
     ``names`` are those of the columns, if features [N, F] have names.
-
-    Example:
-        >>> refuse_missing(nn.Linear(2, 2), torch.tensor([[0.0, 1.0], [2.0, float("nan")]]), names=["age", "hours"])
-        Traceback (most recent call last):
-        glasshouse.InputError: population: hours: the value is NaN in 1 of 2 training records, and the module ...
     """
     for key, values in inputs.items() if isinstance(inputs, dict) else [(None, inputs)]:
         if not values.is_floating_point() or not bool(torch.isnan(values.sum())):
@@ -93,19 +80,19 @@ def refuse_missing(model: nn.Module, inputs: Inputs, *, names: Any = None) -> No
 def tensor_of(x: Any, *, floats: torch.dtype | None = None, name: str | None = None) -> Tensor:
     """Features as a tensor: arrays, tensors, sparse matrices and numeric data frames; ``name`` is that of a column.
 
-    Floats become float32, or float64 if ``floats`` is that, and whole numbers int64; tensors stay as they are.
-
-    Example:
-        >>> tensor_of(np.zeros((2, 3))).dtype, tensor_of(np.zeros((2, 3), dtype=np.uint8)).dtype
-        (torch.float32, torch.int64)
+    Floats become ``floats``; without it those of a tensor stay as they are, and all others become float32. Whole
+    numbers become int64, and truth values stay.
     """
-    if isinstance(x, Tensor):
-        return x
-    array = _array(x, name)
-    kinds = {"f": np.float64 if floats == torch.float64 else np.float32, "b": np.bool_}
-    array = array.astype(kinds.get(array.dtype.kind, np.int64), copy=False)
-    # a copy if numpy's memory is read-only or strided: torch would warn or refuse
-    return torch.from_numpy(np.require(array, requirements=["C", "W"]))
+    if not isinstance(x, Tensor):
+        array = _array(x, name)
+        kinds = {"f": np.float64 if floats == torch.float64 else np.float32, "b": np.bool_}
+        array = array.astype(kinds.get(array.dtype.kind, np.int64), copy=False)
+        # a copy if numpy's memory is read-only or strided: torch would warn or refuse
+        x = torch.from_numpy(np.require(array, requirements=["C", "W"]))
+    found: Tensor = x
+    if found.is_floating_point():
+        return found.to(floats or found.dtype)
+    return found if found.dtype == torch.bool else found.long()
 
 
 def called(model: Callable[..., Any], inputs: Inputs) -> Any:
@@ -114,22 +101,13 @@ def called(model: Callable[..., Any], inputs: Inputs) -> Any:
 
 
 def rows_of(inputs: Inputs, rows: Tensor | slice) -> Inputs:
-    """Some records of the inputs.
-
-    Example:
-        >>> rows_of({"input_ids": torch.arange(3)}, slice(0, 2))
-        {'input_ids': tensor([0, 1])}
-    """
-    if isinstance(inputs, dict):
-        return {name: values[rows] for name, values in inputs.items()}
-    return inputs[rows]
+    """Some records of the inputs."""
+    return {name: values[rows] for name, values in inputs.items()} if isinstance(inputs, dict) else inputs[rows]
 
 
 def moved(inputs: Inputs, device: torch.device | str) -> Inputs:
     """The inputs on a device."""
-    if isinstance(inputs, dict):
-        return {name: values.to(device) for name, values in inputs.items()}
-    return inputs.to(device)
+    return {name: one.to(device) for name, one in inputs.items()} if isinstance(inputs, dict) else inputs.to(device)
 
 
 def first_tensor(inputs: Inputs) -> Tensor:
@@ -139,8 +117,7 @@ def first_tensor(inputs: Inputs) -> Tensor:
 
 def place_of(model: nn.Module) -> torch.device:
     """The device of a module's weights."""
-    weights = next(model.parameters(), None)
-    return torch.device("cpu") if weights is None else weights.device
+    return next((weights.device for weights in model.parameters()), torch.device("cpu"))
 
 
 def _telling_rows(x: Any) -> np.ndarray:
@@ -148,29 +125,10 @@ def _telling_rows(x: Any) -> np.ndarray:
     count = count_records(x)
     rows = [np.arange(min(_LOOK, count))]
     for values in x.values() if isinstance(x, Mapping) else [x]:
-        if isinstance(values, Tensor):
-            whole = not values.is_floating_point() and values.dtype != torch.bool and values.numel() > 0
-        else:
-            whole = isinstance(values, np.ndarray) and values.dtype.kind in "iu" and values.size > 0
-        if whole:
+        if isinstance(values, np.ndarray | Tensor) and "int" in str(values.dtype) and math.prod(values.shape) > 0:
             ends = np.array([int(values.argmin()), int(values.argmax())])
             rows.append(ends // math.prod(values.shape[1:]))
     return np.unique(np.concatenate(rows))
-
-
-def _in_precision(x: Any, floats: torch.dtype | None) -> Inputs:
-    """Tensors with floats of one precision, and whole numbers as int64; a single one has no truth values."""
-    if isinstance(x, Mapping):
-        return {name: _single(values, floats, name) for name, values in x.items()}
-    found = _single(x, floats)
-    return found.long() if found.dtype == torch.bool else found
-
-
-def _single(x: Any, floats: torch.dtype | None, name: str | None = None) -> Tensor:
-    found = tensor_of(x, floats=floats, name=name)
-    if found.is_floating_point():
-        return found.to(floats or found.dtype)
-    return found if found.dtype == torch.bool else found.long()
 
 
 def _array(x: Any, name: str | None = None) -> np.ndarray:

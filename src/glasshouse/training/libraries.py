@@ -16,20 +16,18 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.utils.data import DataLoader, Dataset, TensorDataset
 
 from glasshouse.core.arrays import BoolArray
-from glasshouse.core.errors import InputError, first_line, needs_extra
+from glasshouse.core.errors import InputError, first_line, needs_extra, raise_faults
 from glasshouse.core.randomness import seed_for
 from glasshouse.data import Population, select
-from glasshouse.training.batches import answers_for, fitting_threads, labels_of, logits_of, loss_for
+from glasshouse.training.batches import answers_for, fitting_threads, labels_of, logits_of, mean_loss
 from glasshouse.training.inputs import Inputs, moved, place_of, reader_for, rows_of
 from glasshouse.training.trainer import ModuleTrainer, seeded
 
-_LOOK = 8  # records that show what a module answers with
 _QUIET = {  # what Lightning shows or writes otherwise; a user's own option goes first
     "logger": False,
     "enable_checkpointing": False,
@@ -54,22 +52,20 @@ class _Members(Dataset[Any]):
     """
 
     def __init__(self, model: nn.Module, population: Population, members: BoolArray) -> None:
-        read = reader_for(model, population.x)
-        few = read(select(population.x, np.arange(min(_LOOK, len(population)))))
-        logits_of(model, moved(few, place_of(model)), classes=len(population.classes))
-        self.x = read(select(population.x, members))
+        self.x = reader_for(model, population.x)(select(population.x, members))
         self.y = torch.from_numpy(population.y[members])
+        few = moved(rows_of(self.x, slice(8)), place_of(model))
+        logits_of(model, few, classes=len(population.classes))
 
     def __len__(self) -> int:
         return len(self.y)
 
-    def __getitem__(self, row: int) -> tuple[Any, Tensor]:
-        return rows_of(self.x, row), self.y[row]  # type: ignore[arg-type]
+    def __getitem__(self, rows: Any) -> tuple[Inputs, Tensor]:
+        return rows_of(self.x, rows), self.y[rows]
 
     def __getitems__(self, rows: list[int]) -> tuple[Inputs, Tensor]:
         """A batch: features [B, ...] and labels [B]."""
-        some = torch.tensor(rows)
-        return rows_of(self.x, some), self.y[some]
+        return self[torch.tensor(rows)]
 
 
 @contextlib.contextmanager
@@ -113,9 +109,14 @@ class LightningTrainer(ModuleTrainer):
 
     def __call__(self, population: Population, members: BoolArray, seed: int) -> nn.Module:
         """A trained module in evaluation mode."""
-        with seeded(seed), tempfile.TemporaryDirectory() as folder, _silence():
+        quiet = _ignoring(_NOTES, loggers=("lightning.pytorch", "pytorch_lightning"))
+        with seeded(seed), tempfile.TemporaryDirectory() as folder, quiet:
             model = self.module()
-            library = _library_of(model)
+            bases = [base for base in type(model).__mro__ if base.__name__ == "LightningModule"]
+            if not bases:
+                name = type(model).__name__
+                raise InputError(f"module: {name} is not a LightningModule. Use TorchTrainer for a plain torch module.")
+            library = importlib.import_module(bases[0].__module__.partition(".")[0])  # or the older pytorch_lightning
             records = _Members(model, population, members)
             loader = DataLoader(
                 records,
@@ -140,32 +141,19 @@ class LightningTrainer(ModuleTrainer):
         return {**x, "labels": y} if isinstance(x, dict) else (x, y)
 
 
-def _library_of(model: nn.Module) -> Any:
-    """The package whose Trainer fits this module: ``lightning``, or the older ``pytorch_lightning``."""
-    bases = [base for base in type(model).__mro__ if base.__name__ == "LightningModule"]
-    if not bases:
-        raise InputError(
-            f"module: {type(model).__name__} is not a LightningModule. Use TorchTrainer for a plain torch module."
-        )
-    name = bases[0].__module__.partition(".")[0]
-    with needs_extra("LightningTrainer", package="lightning", extra="lightning"):
-        return importlib.import_module(name)
-
-
 @contextlib.contextmanager
-def _silence() -> Iterator[None]:
-    """No notes about GPUs, and no advice about data loaders: the records are in memory already."""
-    loggers = [logging.getLogger(name) for name in ("lightning.pytorch", "pytorch_lightning")]
-    levels = [logger.level for logger in loggers]
-    for logger in loggers:
-        logger.setLevel(logging.ERROR)
+def _ignoring(texts: Iterable[str], *, loggers: Iterable[str] = ()) -> Iterator[None]:
+    """Without warnings that hold one of these texts, and without what these loggers say below errors."""
+    levels = {logger: logger.level for logger in map(logging.getLogger, loggers)}
     try:
         with warnings.catch_warnings():
-            for text in _NOTES:
+            for text in texts:
                 warnings.filterwarnings("ignore", message=f".*{text}")
+            for logger in levels:
+                logger.setLevel(logging.ERROR)
             yield
     finally:
-        for logger, level in zip(loggers, levels, strict=True):
+        for logger, level in levels.items():
             logger.setLevel(level)
 
 
@@ -264,19 +252,16 @@ class PrivateTrainer(ModuleTrainer):
         with needs_extra("PrivateTrainer", package="opacus", extra="dp"):
             import opacus
             import opacus.validators
-        with torch.random.fork_rng(), warnings.catch_warnings():
-            for expected in _EXPECTED_WARNINGS:
-                warnings.filterwarnings("ignore", message=expected)
+        with torch.random.fork_rng(), _ignoring(_EXPECTED_WARNINGS):
             torch.manual_seed(seed_for(seed, "weights"))
             model = self.module()
             faults = opacus.validators.ModuleValidator.validate(model, strict=False)
-            if faults:
-                raise InputError(*[f"module: DP-SGD cannot train it: {fault}" for fault in faults])
+            raise_faults([f"module: DP-SGD cannot train it: {fault}" for fault in faults])
             x = reader_for(model, population.x)(select(population.x, members))
             if not isinstance(x, Tensor):
                 raise InputError("population: DP-SGD trains on one tensor, not on a dict of arrays; give one array.")
             records = TensorDataset(x, labels_of(population)[torch.from_numpy(members)])
-            read, loss_of = answers_for(population, model, x), loss_for(population)
+            read = answers_for(population, model, x)
             random = torch.Generator().manual_seed(seed_for(seed, "batches"))
             private, optimizer, loader = opacus.PrivacyEngine(accountant="rdp").make_private_with_epsilon(
                 module=model.train(),
@@ -292,8 +277,7 @@ class PrivateTrainer(ModuleTrainer):
                 for _ in range(self.epochs):
                     for x, y in loader:  # Poisson sampling may draw an empty batch; its step only adds noise
                         optimizer.zero_grad()
-                        loss_of(read(private(x)), y).backward()
+                        mean_loss(read(private(x)), y).backward()
                         optimizer.step()
-            plain = self.module()  # without Opacus's hooks, so that the result is an ordinary module
-            plain.load_state_dict(private._module.state_dict())
-        return plain.eval()
+            # a fresh one, without Opacus's hooks, so that the result is an ordinary module
+            return self.restore(population, private._module.state_dict())

@@ -2,22 +2,14 @@
 
 from __future__ import annotations
 
-import copy
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
-import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
-from glasshouse.core.arrays import BoolArray
 from glasshouse.core.errors import InputError
-from glasshouse.core.randomness import generator
-from glasshouse.data import Population, select
-from glasshouse.training.batches import labels_of, loss_for
-from glasshouse.training.inputs import Inputs, called, moved, rows_of
 
 Schedule = Callable[[float], float]
 
@@ -53,27 +45,6 @@ class OneCycle:
         return 1 + (self.end - 1) * fallen
 
 
-def following(
-    schedule: Schedule | None, optimizer: torch.optim.Optimizer, *, steps: int
-) -> torch.optim.lr_scheduler.LRScheduler | None:
-    """A scheduler to be stepped after each of ``steps`` steps, or None without a schedule.
-
-    Example:
-        >>> optimizer = torch.optim.SGD([torch.zeros(1, requires_grad=True)], lr=0.4)
-        >>> rates = following(OneCycle(warmup=0.0), optimizer, steps=4)
-        >>> found = []
-        >>> for _ in range(4):
-        ...     found.append(round(optimizer.param_groups[0]["lr"], 3))
-        ...     optimizer.step()
-        ...     rates.step()
-        >>> found
-        [0.4, 0.341, 0.2, 0.059]
-    """
-    if schedule is None:
-        return None
-    return torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: schedule(min(1.0, step / steps)))
-
-
 @dataclass(frozen=True, kw_only=True)
 class EarlyStopping:
     """Stop when the loss on held-out records has not improved for ``patience`` epochs; keep the best weights.
@@ -87,55 +58,6 @@ class EarlyStopping:
 
     patience: int = 10
     records: int = 1000
-
-
-class Stopper:
-    """Follows the loss on held-out non-members and remembers the best weights."""
-
-    def __init__(
-        self,
-        rule: EarlyStopping,
-        population: Population,
-        members: BoolArray,
-        seed: int,
-        device: torch.device,
-        inputs: Callable[[Any], Inputs],  # from features to what the module takes
-        read: Callable[[Any], Tensor],  # from what the module returns to logits
-    ) -> None:
-        outside = np.flatnonzero(~members)
-        if not len(outside):
-            raise InputError("early_stopping: every record is a member, so none is left to measure; leave it out.")
-        held = generator(seed, "early stopping").permutation(outside)[: rule.records]
-        self.x = moved(inputs(select(population.x, held)), device)
-        self.y = labels_of(population)[torch.from_numpy(held)].to(device)
-        self.loss_of = loss_for(population)
-        self.read = read
-        self.patience = rule.patience
-        self.best = float("inf")
-        self.best_state: dict[str, Any] | None = None
-        self.waited = 0
-
-    @torch.no_grad()
-    def has_enough(self, model: nn.Module) -> bool:
-        """Whether to stop, from the model after an epoch."""
-        model.eval()
-        total = 0.0
-        for start in range(0, len(self.y), 1024):
-            part = slice(start, start + 1024)
-            answer = self.read(called(model, rows_of(self.x, part)))
-            total += float(self.loss_of(answer, self.y[part])) * len(self.y[part])
-        loss = total / len(self.y)
-        if loss < self.best:
-            self.best, self.waited = loss, 0
-            self.best_state = copy.deepcopy(model.state_dict())
-        else:
-            self.waited += 1
-        return self.waited >= self.patience
-
-    def restore(self, model: nn.Module) -> None:
-        """Put the best weights back."""
-        if self.best_state is not None:
-            model.load_state_dict(self.best_state)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,38 +1,207 @@
 """Train an estimator with scikit-learn's interface on the members of a population.
 
 Every shadow model is an untrained copy of the estimator that learns from its own records alone. Estimators that predict
-something else than the population holds are refused, and so are features that they do not take, with what to do.
+something else than the population holds are refused, and so are features that they do not take, with what to do. What
+each library needs stands first: names of its seeds, silence, and the labels that it takes.
 """
 
 from __future__ import annotations
 
 import math
 import sys
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.utils import get_tags
 
-from glasshouse.core.arrays import BoolArray, IntArray
+from glasshouse.core.arrays import BoolArray
 from glasshouse.core.errors import InputError, first_line
-from glasshouse.core.optional import is_module
+from glasshouse.core.optional import is_module, is_tensor
+from glasshouse.core.randomness import seed_for
 from glasshouse.data import Population, select
-from glasshouse.training.estimator_compat import Habits, Relabelled, habits_of, parts_of, prepare, single_precision
 from glasshouse.training.trainer import Trainer, check_trainer, seeded
+
+SEEDS = frozenset({"random_state", "random_seed", "seed"}) | {  # the last ones are LightGBM's
+    f"{name}_seed" for name in ("bagging", "data_random", "drop", "extra", "feature_fraction", "objective")
+}
+_MULTICLASS = ("multi", "softmax", "ova", "ovr")  # beginnings of objectives for more than two classes
+_WORTH_SHARING = 1_000_000  # values; below this, threads of a busy machine wait longer than they work
+
+
+class Option(NamedTuple):
+    """A parameter that is set where the user left it at its default."""
+
+    names: tuple[str, ...]  # the first one is set if none of them was
+    value: Any
+    default: Any = None  # what an untouched parameter holds
+
+
+@dataclass(frozen=True, kw_only=True)
+class Habits:
+    """How the estimators of one library are seeded, kept silent and given their labels.
+
+    Labels are the user's own; or ``"dense"``, numbers 0, 1, … without a gap, so that a class without members has none;
+    or ``"columns"`` of the population, for networks whose last layer has one output per class, and ``"float columns"``
+    for those with one output.
+    """
+
+    options: tuple[Option, ...] = ()
+    seed: str | None = None  # its name, if `get_params` shows it only after it was set
+    labels: Literal["own", "dense", "columns", "float columns"] = "own"
+    single: bool = False  # whether features must be float32
+    class_count: str | None = None  # the parameter with the number of classes, if a multiclass objective needs it
+    threads: str | None = None  # the parameter with the number of threads, if they wait for each other on small data
+
+
+_PLAIN = Habits()
+_SILENT = (Option(("verbose",), 0, 1),)  # else skorch writes a table with a row per epoch
+_HABITS = {  # by the name under which a library is imported, or of one class in it
+    "xgboost": Habits(labels="dense", class_count="num_class"),
+    "lightgbm": Habits(
+        options=(
+            Option(("verbosity", "verbose"), -1),
+            Option(("deterministic",), True),
+            # else a race between two ways to add up decides, which round differently
+            Option(("force_col_wise", "force_row_wise"), True),
+        ),
+        class_count="num_class",
+        threads="n_jobs",
+    ),
+    "catboost": Habits(
+        options=(
+            Option(("verbose", "silent", "logging_level", "verbose_eval", "metric_period"), False),
+            Option(("allow_writing_files",), False),  # it leaves a folder catboost_info otherwise
+            Option(("thread_count",), 4),  # its sums depend on it, so the same on every machine
+        ),
+        seed="random_seed",
+    ),
+    "skorch": Habits(options=_SILENT, labels="columns", single=True),
+    "skorch.NeuralNetBinaryClassifier": Habits(options=_SILENT, labels="float columns", single=True),
+}
+
+
+def habits_of(estimator: Any) -> Habits:
+    """The habits of an estimator's library; a user's subclass has those of its base."""
+    for base in type(estimator).__mro__:
+        library = base.__module__.partition(".")[0]
+        if found := _HABITS.get(f"{library}.{base.__name__}") or _HABITS.get(library):
+            return found
+    return _PLAIN
+
+
+def parts_of(estimator: Any) -> Iterator[tuple[str, Any]]:
+    """An estimator and every estimator inside it, each with the prefix of its parameters."""
+    yield "", estimator
+    for name, value in sorted(_parameters(estimator, deep=True).items()):
+        if hasattr(value, "get_params") and not isinstance(value, type):
+            yield f"{name}__", value
+
+
+_ALL, _SUPPORT = "its training records", "its support vectors, which are training records"
+_KEEPERS = {  # what estimators keep, by the name of their class or of a base of it; other libraries have the same names
+    **dict.fromkeys(
+        ("NeighborsBase", "KNeighborsClassifier", "KNeighborsRegressor", "KNNImputer", "KernelDensity"), _ALL
+    ),
+    **dict.fromkeys(("GaussianProcessClassifier", "GaussianProcessRegressor", "KernelRidge", "KernelPCA"), _ALL),
+    **dict.fromkeys(("BaseLibSVM", "SVC", "NuSVC", "SVR", "NuSVR"), _SUPPORT),
+    **dict.fromkeys(("AffinityPropagation", "KMedoids"), "its prototypes, which are training records"),
+    "BaseLabelPropagation": _ALL,
+    "Nystroem": "some of its training records",
+}
+
+
+def stored_records(model: Any) -> str:
+    """Which training records the file of a fitted model holds, in words; empty if none is known to be in it.
+
+    Trees count if each was grown on all records, and most of these are alone in their leaf.
+
+    Example:
+        >>> from sklearn.neighbors import KNeighborsClassifier
+        >>> stored_records(KNeighborsClassifier(1))
+        'KNeighborsClassifier keeps its training records'
+    """
+    model = model.model if isinstance(model, Relabelled) else model
+    try:
+        parts = [part for _, part in parts_of(getattr(model, "best_estimator_", model))]
+    except Exception:  # of the user's own class, whose parameters cannot be read; nothing is known of it
+        return ""
+    for part in parts:
+        name = type(part).__name__
+        for base in type(part).__mro__:
+            if kept := _KEEPERS.get(base.__name__):
+                return f"{name} keeps {kept}"
+        inside = getattr(part, "estimators_", [part])
+        inside = inside.ravel() if isinstance(inside, np.ndarray) else inside
+        trees = [one.tree_ for one in inside if hasattr(one, "tree_")]
+        leaves = [tree.n_node_samples[tree.children_left < 0] for tree in trees]
+        if leaves and not getattr(part, "bootstrap", False) and all(2 * (one == 1).sum() > one.sum() for one in leaves):
+            return f"{name} has a leaf of its own for most of its training records"
+    return ""
+
+
+def prepare(estimator: Any, *, seed: int, classes: int, seen: int, values: int = 0) -> None:
+    """Seed our own unfitted clone and everything inside it, keep it silent, and tell it how many classes there are.
+
+    ``classes`` are those of the population, ``seen`` those of the members; ``values`` are the numbers to learn from.
+    """
+    for prefix, part in parts_of(estimator):
+        habits, given = habits_of(part), _parameters(part, deep=False)
+        # libraries outside scikit-learn read a seed as an int32
+        bound = 2**32 if habits is _PLAIN else 2**31
+        names = sorted(SEEDS & given.keys()) or ([habits.seed] if habits.seed else [])
+        wanted = {name: seed_for(seed, f"{prefix}{name}") % bound for name in names}
+        for option in habits.options if hasattr(part, "fit") else ():  # skorch's callbacks have no options
+            if all(given.get(name, option.default) == option.default for name in option.names):
+                wanted[option.names[0]] = option.value
+        # with two classes these libraries take a model for a binary one, whatever its objective says
+        multiclass = seen == 2 < classes and str(given.get("objective")).startswith(_MULTICLASS)
+        if multiclass and habits.class_count and given.get(habits.class_count) is None:
+            wanted[habits.class_count] = classes
+        if habits.threads and given.get(habits.threads) is None and values < _WORTH_SHARING:
+            wanted[habits.threads] = 1
+        if wanted:
+            part.set_params(**wanted)
+
+
+def _parameters(estimator: Any, *, deep: bool) -> dict[str, Any]:
+    """Its parameters by name; a user's own class may have none."""
+    return dict(estimator.get_params(deep=deep)) if hasattr(estimator, "get_params") else {}
+
+
+@dataclass(frozen=True, eq=False)
+class Relabelled:
+    """A fitted estimator with ``predict_proba`` that was given numbers in place of labels."""
+
+    model: Any
+    classes_: NDArray[Any]  # [C] the label of each of its columns
+    single: bool = False  # whether it takes float32 features
+
+    def predict_proba(self, x: Any) -> NDArray[Any]:
+        """Probabilities [N, C], columns in the order of ``classes_``."""
+        return np.asarray(self.model.predict_proba(single_precision(x) if self.single else x))
+
+    def predict(self, x: Any) -> NDArray[Any]:
+        """[N] the most likely labels."""
+        return np.asarray(self.classes_[self.predict_proba(x).argmax(axis=1)])
+
+
+def single_precision(x: Any) -> Any:
+    """Features as networks take them: float64 arrays and tensors as float32, tables of numbers as arrays."""
+    if hasattr(x, "iloc") and all(kind.kind in "fiub" for kind in x.dtypes):
+        x = x.to_numpy()
+    if is_tensor(x):
+        return x.float() if str(x.dtype) == "torch.float64" else x
+    return x.astype(np.float32) if getattr(x, "dtype", None) == np.float64 else x
 
 
 def fresh(estimator: Any) -> Any:
     """The same estimator, unfitted.
 
     Like scikit-learn's ``clone``, but also for those whose constructor copies what it is given, as CatBoost's does.
-
-    Example:
-        >>> from sklearn.tree import DecisionTreeClassifier
-        >>> hasattr(fresh(DecisionTreeClassifier().fit([[0], [1]], [0, 1])), "tree_")
-        False
     """
     try:
         return clone(estimator, safe=False)
@@ -108,20 +277,11 @@ def _kind(estimator: Any) -> str | None:
 
 
 def check_task(estimator: Any, population: Population, *, place: str = "estimator") -> None:
-    """Refuse a classifier for a regression, and a regressor for classes.
-
-    Example:
-        >>> from sklearn.linear_model import Ridge
-        >>> check_task(Ridge(), Population([[0.0], [1.0]], ["no", "yes"]))
-        Traceback (most recent call last):
-        glasshouse.InputError: estimator: Ridge is a regressor, but the labels are 2 classes. For real-valued \
-targets say Population(x, y, regression=True).
-    """
+    """Refuse a classifier for a regression, and a regressor for classes."""
     name, kind = type(estimator).__name__, _kind(estimator)
     # skorch's regressor has a predict_proba too
-    if population.regression and (
-        kind == "classifier" or (kind != "regressor" and hasattr(estimator, "predict_proba"))
-    ):
+    classifies = kind == "classifier" or (kind != "regressor" and hasattr(estimator, "predict_proba"))
+    if population.regression and classifies:
         raise InputError(
             f"{place}: {name} is a classifier, but the population is a regression. Give a regressor, or leave out "
             f"regression=True."
@@ -139,7 +299,7 @@ class SklearnTrainer:
 
     Classifiers of scikit-learn, XGBoost, LightGBM, CatBoost and skorch, and pipelines, searches and ensembles of them.
     Labels may be of any kind, and members may lack a class: a library that wants numbers gets numbers, and the model
-    answers with the population's labels. What else each library needs is in `glasshouse.training.estimator_compat`.
+    answers with the population's labels.
 
     Args:
         estimator: anything with ``fit`` and ``predict_proba``: a classifier or a pipeline that ends in one. For a
@@ -166,40 +326,47 @@ class SklearnTrainer:
     def check(self, population: Population, *, labels_only: bool = False) -> None:
         """Refuse an estimator that does not fit the population, before anything is trained.
 
-        Args:
-            population: what it will be trained on.
-            labels_only: whether models are only asked for labels, so that no probabilities are needed.
+        With ``labels_only`` models are only asked for labels, so that no probabilities are needed.
         """
         check_task(self.estimator, population)
         enough = population.regression or labels_only or hasattr(self.estimator, "predict_proba")
         if not enough and not _knows_later(self.estimator):
-            raise InputError(_no_probabilities(self.estimator))
+            raise InputError(
+                f"estimator: {type(self.estimator).__name__} has no predict_proba, and an audit needs probabilities. "
+                f"Wrap it in sklearn.calibration.CalibratedClassifierCV, switch its option on, such as "
+                f'voting="soft" or probability=True, or ask for labels alone, which shows less: '
+                f"audit(…, attacker=Attacker(query=LabelOnly()))."
+            )
 
     def __call__(self, population: Population, members: BoolArray, seed: int) -> Any:
         """A fitted clone that answers with the population's own labels, not with our column numbers."""
         self.check(population, labels_only=True)
         x, columns = select(population.x, members), population.y[members]
-        if population.regression:
-            estimator, habits = self._prepared(x, seed)
-            if any(one.single for one in habits):
-                return _fitted(estimator, single_precision(x), columns.astype(np.float32)[:, None], seed)
-            return _fitted(estimator, x, columns, seed)
         seen, classes = np.unique(columns), len(population.classes)
-        if len(seen) < 2:
+        if len(seen) < 2 and not population.regression:
             raise InputError("members: all members have the same label; a classifier needs two or more labels.")
-        estimator, habits = self._prepared(x, seed, classes=classes, seen=len(seen))
+        estimator = fresh(self.estimator)
+        prepare(estimator, seed=seed, classes=classes, seen=len(seen), values=math.prod(getattr(x, "shape", ())))
+        habits = [habits_of(part) for _, part in parts_of(estimator)]
         single = any(one.single for one in habits)
+        x = single_precision(x) if single else x
+        if population.regression:
+            return _fitted(estimator, x, columns.astype(np.float32)[:, None] if single else columns, seed)
+        everyone = np.arange(classes)
+        seen_first = np.concatenate([seen, np.setdiff1d(everyone, seen)])
         wanted = {one.labels for one in habits}
+        # scikit-learn takes numbers such as 0.5 for a regression
+        fractions = population.classes.dtype.kind == "f" and bool((population.classes % 1 != 0).any())
         labels, order = population.classes[columns], None
         if "float columns" in wanted:
-            labels, order = columns.astype(np.float32), np.arange(classes)
+            labels, order = columns.astype(np.float32), everyone
         elif "columns" in wanted:
-            labels, order = columns, np.arange(classes)
-        elif "dense" in wanted or _has_fractions(population.classes):
-            labels, order = np.searchsorted(seen, columns), _order(seen, classes)
+            labels, order = columns, everyone
+        elif "dense" in wanted or fractions:
+            labels, order = np.searchsorted(seen, columns), seen_first
         elif len(seen) < classes and any(one.class_count for one in habits):
-            order = _order(seen, classes)  # a column for every class of the population may follow those with members
-        model = _fitted(estimator, single_precision(x) if single else x, labels, seed)
+            order = seen_first  # a column for every class of the population may follow those with members
+        model = _fitted(estimator, x, labels, seed)
         if order is None:
             return model
         if not hasattr(model, "predict_proba"):
@@ -210,27 +377,20 @@ class SklearnTrainer:
         width = Relabelled(model, population.classes, single).predict_proba(select(x, np.arange(1))).shape[1]
         return Relabelled(model, population.classes[order[:width]], single)
 
-    def _prepared(self, x: Any, seed: int, *, classes: int = 0, seen: int = 0) -> tuple[Any, list[Habits]]:
-        """A clone that is ready to be fitted, and the habits of everything in it."""
-        estimator = fresh(self.estimator)
-        prepare(estimator, seed=seed, classes=classes, seen=seen, values=math.prod(getattr(x, "shape", ())))
-        return estimator, [habits_of(part) for _, part in parts_of(estimator)]
-
 
 def _fitted(estimator: Any, x: Any, labels: NDArray[Any], seed: int) -> Any:
     name, loaded = type(estimator).__name__, "torch" in sys.modules
     try:
-        with seeded(seed):
-            estimator.fit(x, labels)
-        if not loaded and "torch" in sys.modules:  # it was imported by fit, so its stream did not follow the seed yet
-            estimator = fresh(estimator)
+        while True:
             with seeded(seed):
                 estimator.fit(x, labels)
+            if loaded or "torch" not in sys.modules:
+                return estimator
+            estimator, loaded = fresh(estimator), True  # fit imported torch, whose stream did not follow the seed yet
     except Exception as error:
         raise InputError(
             f"estimator: {name} could not be fitted: {first_line(error).rstrip('.')}. {_fitting_advice(x, error)}"
         ) from error
-    return estimator
 
 
 def _knows_later(estimator: Any) -> bool:
@@ -240,32 +400,8 @@ def _knows_later(estimator: Any) -> bool:
     return getattr(estimator, "final_estimator", estimator) is None
 
 
-def _no_probabilities(estimator: Any) -> str:
-    return (
-        f"estimator: {type(estimator).__name__} has no predict_proba, and an audit needs probabilities. Wrap it in "
-        f'sklearn.calibration.CalibratedClassifierCV, switch its option on, such as voting="soft" or '
-        f"probability=True, or ask for labels alone, which shows less: audit(…, attacker=Attacker(query=LabelOnly()))."
-    )
-
-
-def _order(seen: IntArray, classes: int) -> IntArray:
-    """The population's column of each class number: first those with members, then the others."""
-    return np.concatenate([seen, np.setdiff1d(np.arange(classes), seen)])
-
-
-def _has_fractions(classes: NDArray[Any]) -> bool:
-    """Whether labels are numbers such as 0.5, which scikit-learn takes for a regression."""
-    return classes.dtype.kind == "f" and bool((classes % 1 != 0).any())
-
-
 def as_trainer(trainer: Any, *, place: str = "trainer") -> Trainer:
-    """A trainer as it is; an estimator becomes ``SklearnTrainer(estimator=…)``; anything else is refused.
-
-    Example:
-        >>> from sklearn.linear_model import LogisticRegression
-        >>> as_trainer(LogisticRegression())
-        SklearnTrainer(estimator=LogisticRegression())
-    """
+    """A trainer as it is; an estimator becomes ``SklearnTrainer(estimator=…)``; anything else is refused."""
     if hasattr(trainer, "fit") and hasattr(trainer, "get_params"):
         return SklearnTrainer(estimator=trainer)
     check_trainer(trainer, place=place)

@@ -6,8 +6,8 @@ import contextlib
 import copy
 import warnings
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -15,26 +15,26 @@ from torch import Tensor, nn
 from torch.func import functional_call, vmap
 from torch.overrides import TorchFunctionMode
 
-from glasshouse.core.arrays import BoolArray
+from glasshouse.core.arrays import BoolArray, IntArray
 from glasshouse.core.errors import InputError
-from glasshouse.core.randomness import seed_for
+from glasshouse.core.randomness import generator, seed_for
 from glasshouse.data import Population, as_members, select
 from glasshouse.io.caches import keep_code_private
 from glasshouse.training.batches import (
     ModuleBatch,
     answers_for,
-    batch_count,
+    batch_sizes,
     batches,
     fitting_threads,
     labels_of,
-    loss_for,
+    mean_loss,
     optimizer_obstacle,
     say_once,
     split,
     spread,
 )
-from glasshouse.training.inputs import called, first_tensor, moved, reader_for, refuse_missing, rows_of
-from glasshouse.training.schedules import EarlyStopping, Schedule, Stopper, following
+from glasshouse.training.inputs import Inputs, called, first_tensor, moved, reader_for, refuse_missing, rows_of, told_by
+from glasshouse.training.schedules import EarlyStopping, Schedule
 from glasshouse.training.trainer import ModuleTrainer
 
 _TOGETHER = 16  # models per batch on a CPU
@@ -89,9 +89,7 @@ class TorchTrainer(ModuleTrainer):
         """Where models are trained."""
         chosen = torch.device(self.device or ("cuda" if torch.cuda.is_available() else "cpu"))
         if chosen.type == "cuda" and not torch.cuda.is_available():
-            raise InputError(
-                f"device: torch finds no GPU for {self.device!r} here; leave device out to train on the CPU."
-            )
+            raise InputError(f"device: torch finds no GPU for {self.device!r}; leave device out to train on the CPU.")
         return chosen
 
     def train_many(self, population: Population, members: BoolArray, seeds: Sequence[int]) -> list[nn.Module]:
@@ -101,7 +99,7 @@ class TorchTrainer(ModuleTrainer):
         Modules or optimizers that cannot be batched are trained one at a time, and the log ``glasshouse`` says why.
         """
         masks = as_members(members, (len(seeds), len(population.y)), place="members")
-        probe = _probe(self, population)
+        probe = probe_batching(self, population)
         if probe.obstacle:
             say_once(f"Models are trained one at a time: {probe.obstacle}.")
             return [self(population, who, seed) for who, seed in zip(masks, seeds, strict=True)]
@@ -117,10 +115,34 @@ class TorchTrainer(ModuleTrainer):
                 if probe.random:
                     torch.manual_seed(seed_for(0, "dropout", *own))
                 rows = torch.from_numpy(np.stack([np.flatnonzero(who) for who in masks[group]]))
-                return _train(self, population, [fresh[index] for index in group], x, y, rows, own)
+                return self._train_batch(population, [fresh[index] for index in group], x, y, rows, own)
 
             # random numbers of all groups come from one stream, which two groups at a time would share in any order
             return spread(train, groups, device=self.place, workers=1 if probe.random else None)
+
+    def _train_batch(
+        self, population: Population, models: list[nn.Module], x: Tensor, y: Tensor, rows: Tensor, seeds: list[int]
+    ) -> list[nn.Module]:
+        """Train on the records ``rows`` [K, n] of ``x`` and ``y``, each model in its own order."""
+        modules = ModuleBatch(models)
+        losses = _Losses(self, population, modules, x)
+        shuffling = [torch.Generator().manual_seed(seed_for(seed, "batches")) for seed in seeds]
+        augmenting = [torch.Generator(x.device).manual_seed(seed_for(seed, "augmentation")) for seed in seeds]
+        count = rows.shape[1]
+
+        def epoch() -> Iterable[Any]:
+            return zip(*[batches(count, self.batch_size, random) for random in shuffling], strict=True)
+
+        def loss(picked: Any) -> Tensor:
+            chosen = torch.gather(rows, 1, torch.stack(picked)).to(x.device)  # [K, B]
+            batch = x[chosen]
+            if self.augmentation is not None:
+                pairs = zip(batch, augmenting, strict=True)
+                batch = torch.stack([self.augmentation(part, random) for part, random in pairs])
+            return losses(batch, y[chosen]).sum()  # no model's gradient depends on another model
+
+        self._fit(modules.parameters.values(), count, epoch, loss)
+        return modules.unbatch()
 
     def __call__(
         self,
@@ -130,133 +152,143 @@ class TorchTrainer(ModuleTrainer):
         *,
         after_epoch: Callable[[nn.Module], object] | None = None,
     ) -> nn.Module:
-        """A trained module in evaluation mode.
+        """A module in evaluation mode, trained on ``members`` [N]; the seed is of weights, batches and all else.
 
-        Args:
-            population: the records.
-            members: [N] which of them train it.
-            seed: of weights, batches, dropout and augmentation.
-            after_epoch: called with the module after every epoch, such as ``LossTrace(population).record``; it must
-                not draw random numbers from torch.
+        ``after_epoch`` is called with the module after every epoch, such as ``LossTrace(population).record``; it must
+        not draw random numbers from torch.
         """
         device = self.place
         fast = self.mixed_precision and device.type == "cuda"
         with torch.random.fork_rng():  # weights and dropout follow our seed; the user's own random stream is unchanged
-            torch.manual_seed(seed_for(seed, "weights"))
-            model = self.module().to(device)
-            inputs = reader_for(model, population.x)
-            x = moved(inputs(select(population.x, members)), device)
-            y = labels_of(population)[torch.from_numpy(members)].to(device)
+            model = _untrained(self, seed)
+            inputs, labels = reader_for(model, population.x), labels_of(population)
+
+            def records(chosen: BoolArray | IntArray) -> tuple[Inputs, Tensor]:
+                return moved(inputs(select(population.x, chosen)), device), labels[torch.from_numpy(chosen)].to(device)
+
+            x, y = records(members)
             if fast and isinstance(x, Tensor) and x.ndim == 4:
                 model = model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
                 x = x.contiguous(memory_format=torch.channels_last)
             refuse_missing(model, x, names=getattr(population.x, "columns", None))
-            optimizer = self.optimizer(model.parameters())
-            scheduler = self.scheduler(optimizer) if self.scheduler else None
-            rates = following(self.schedule, optimizer, steps=self.epochs * batch_count(len(y), self.batch_size))
-            read = answers_for(population, model, x, classes=len(population.classes))
-            loss_of = loss_for(population)
+            read = answers_for(population, model, x)
             stopper = None
-            if self.early_stopping:
-                stopper = Stopper(self.early_stopping, population, members, seed, device, inputs, read)
+            if rule := self.early_stopping:
+                stopper = _Stopper(rule, *records(_held_out(rule, members, seed)), read)
             shuffling = torch.Generator().manual_seed(seed_for(seed, "batches"))
             augmenting = torch.Generator(device).manual_seed(seed_for(seed, "augmentation"))
             if self.compiled:
                 keep_code_private()
             forward = torch.compile(model) if self.compiled else model
+
+            def epoch() -> Iterable[Tensor]:
+                model.train()
+                return batches(len(y), self.batch_size, shuffling, device)
+
+            def loss(rows: Tensor) -> Tensor:
+                batch = rows_of(x, rows)
+                if self.augmentation is not None:
+                    batch = self.augmentation(batch, augmenting)
+                with torch.autocast(device.type, dtype=torch.bfloat16, enabled=fast):
+                    answer = called(forward, batch)
+                return mean_loss(read(answer), y[rows])
+
+            def has_enough() -> bool:
+                if after_epoch is not None:
+                    after_epoch(model)
+                return stopper is not None and stopper.has_enough(model)
+
             with fitting_threads(model, first_tensor(x), self.batch_size):
-                for _ in range(self.epochs):
-                    model.train()
-                    for rows in batches(len(y), self.batch_size, shuffling, device):
-                        batch = rows_of(x, rows)
-                        if self.augmentation is not None:
-                            batch = self.augmentation(batch, augmenting)
-                        optimizer.zero_grad(set_to_none=True)
-                        with torch.autocast(device.type, dtype=torch.bfloat16, enabled=fast):
-                            answer = called(forward, batch)
-                        loss_of(read(answer), y[rows]).backward()
-                        optimizer.step()
-                        if rates:
-                            rates.step()
-                    if scheduler:
-                        scheduler.step()
-                    if after_epoch is not None:
-                        after_epoch(model)
-                    if stopper and stopper.has_enough(model):
-                        break
-                if stopper:
-                    stopper.restore(model)
+                self._fit(model.parameters(), len(y), epoch, loss, has_enough)
+            if stopper:
+                stopper.restore(model)
         return model.eval()
+
+    def _fit(
+        self,
+        parameters: Iterable[nn.Parameter],
+        count: int,
+        epoch: Callable[[], Iterable[Any]],
+        loss: Callable[[Any], Tensor],
+        has_enough: Callable[[], bool] = lambda: False,
+    ) -> None:
+        """Minimise the loss of the mini-batches of each epoch; of ``count`` records each model is trained on."""
+        optimizer = self.optimizer(parameters)
+        scheduler = self.scheduler(optimizer) if self.scheduler else None
+        rates = None
+        if schedule := self.schedule:
+            steps = self.epochs * len(batch_sizes(count, self.batch_size))
+            rates = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: schedule(min(1.0, step / steps)))
+        for _ in range(self.epochs):
+            for rows in epoch():
+                optimizer.zero_grad(set_to_none=True)
+                loss(rows).backward()
+                optimizer.step()
+                if rates:
+                    rates.step()
+            if scheduler:
+                scheduler.step()
+            if has_enough():
+                break
 
     def restore(self, population: Population, tensors: dict[str, Tensor]) -> nn.Module:
         """A trained module again, from its stored weights; on the device that the trainer uses."""
         return super().restore(population, tensors).to(self.place)
 
 
-def batching_obstacle(trainer: TorchTrainer, population: Population) -> str | None:
-    """Why this trainer's models must be trained one at a time, in words, or None; it tries one step on two records.
-
-    Example:
-        >>> from glasshouse.training import mlp
-        >>> population = Population(np.eye(4, dtype=np.float32), [0, 1, 0, 1])
-        >>> batching_obstacle(TorchTrainer(module=mlp(4, 2)), population) is None
-        True
-        >>> batching_obstacle(TorchTrainer(module=mlp(4, 2), early_stopping=EarlyStopping()), population)
-        'early stopping ends each model at its own epoch'
-    """
-    return _probe(trainer, population).obstacle
+def _held_out(rule: EarlyStopping, members: BoolArray, seed: int) -> IntArray:
+    """The positions of the non-members on which early stopping measures the loss; ``members`` are [N]."""
+    outside = np.flatnonzero(~members)
+    if not len(outside):
+        raise InputError("early_stopping: every record is a member, so none is left to measure; leave it out.")
+    return generator(seed, "early stopping").permutation(outside)[: rule.records]
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Probe:
+class _Stopper:
+    """Follows the loss on held-out records, features ``x`` and labels ``y``, and remembers the best weights."""
+
+    def __init__(self, rule: EarlyStopping, x: Inputs, y: Tensor, read: Callable[[Any], Tensor]) -> None:
+        self.patience, self.x, self.y = rule.patience, x, y
+        self.read = read  # from what the module returns to logits
+        self.best = float("inf")
+        self.best_state: dict[str, Any] | None = None
+        self.waited = 0
+
+    @torch.no_grad()
+    def has_enough(self, model: nn.Module) -> bool:
+        """Whether to stop, from the model after an epoch."""
+        model.eval()
+        total = 0.0
+        for start in range(0, len(self.y), 1024):
+            part = slice(start, start + 1024)
+            answer = self.read(called(model, rows_of(self.x, part)))
+            total += float(mean_loss(answer, self.y[part])) * len(self.y[part])
+        loss = total / len(self.y)
+        if loss < self.best:
+            self.best, self.waited = loss, 0
+            self.best_state = copy.deepcopy(model.state_dict())
+        else:
+            self.waited += 1
+        return self.waited >= self.patience
+
+    def restore(self, model: nn.Module) -> None:
+        """Put the best weights back."""
+        if self.best_state is not None:
+            model.load_state_dict(self.best_state)
+
+
+class _Probe(NamedTuple):
     """What one step of two batched models shows."""
 
-    obstacle: str | None = None
+    obstacle: str | None = None  # why models must be trained one at a time, in words
     random: bool = False  # whether a step draws random numbers, as dropout does
     bytes_each: int = 0  # memory of one model in a batch
-    x: Tensor = field(default_factory=lambda: torch.empty(0))  # [N, ...] all features, as the modules take them
+    x: Any = None  # [N, ...] all features, as the modules take them
 
 
 def _untrained(trainer: TorchTrainer, seed: int) -> nn.Module:
     torch.manual_seed(seed_for(seed, "weights"))
     return trainer.module().to(trainer.place)
-
-
-def _train(
-    trainer: TorchTrainer,
-    population: Population,
-    models: Sequence[nn.Module],
-    x: Tensor,
-    y: Tensor,
-    rows: Tensor,
-    seeds: Sequence[int],
-) -> list[nn.Module]:
-    """Train on the records ``rows`` [K, n] of ``x`` and ``y``, each model in its own order."""
-    modules = ModuleBatch(models)
-    step = _Step(trainer, population, modules, x)
-    optimizer = trainer.optimizer(modules.parameters.values())
-    scheduler = trainer.scheduler(optimizer) if trainer.scheduler else None
-    rates = following(
-        trainer.schedule, optimizer, steps=trainer.epochs * batch_count(rows.shape[1], trainer.batch_size)
-    )
-    shuffling = [torch.Generator().manual_seed(seed_for(seed, "batches")) for seed in seeds]
-    augmenting = [torch.Generator(x.device).manual_seed(seed_for(seed, "augmentation")) for seed in seeds]
-    for _ in range(trainer.epochs):
-        epoch = [batches(rows.shape[1], trainer.batch_size, random) for random in shuffling]
-        for picked in zip(*epoch, strict=True):
-            chosen = torch.gather(rows, 1, torch.stack(picked)).to(x.device)  # [K, B]
-            batch = x[chosen]
-            if trainer.augmentation is not None:
-                pairs = zip(batch, augmenting, strict=True)
-                batch = torch.stack([trainer.augmentation(part, random) for part, random in pairs])
-            optimizer.zero_grad(set_to_none=True)
-            step(batch, y[chosen]).sum().backward()  # no model's gradient depends on another model
-            optimizer.step()
-            if rates:
-                rates.step()
-        if scheduler:
-            scheduler.step()
-    return modules.unbatch()
 
 
 class _WideProducts(TorchFunctionMode):
@@ -271,7 +303,7 @@ class _WideProducts(TorchFunctionMode):
         return wide if bias is None else wide + bias
 
 
-class _Step:
+class _Losses:
     """Losses [K] of batched models on mini-batches [K, B, ...], labels [K, B]; inputs ``x`` show what they answer."""
 
     def __init__(self, trainer: TorchTrainer, population: Population, modules: ModuleBatch, x: Tensor) -> None:
@@ -280,50 +312,46 @@ class _Step:
         self.fast = trainer.mixed_precision and trainer.place.type == "cuda"
         # its own copy: a call puts weights into it for a moment, and several groups may be trained at once
         self.body = copy.deepcopy(modules.models[0]).train()
-        self.read, self.loss_of = answers_for(population, self.body, x), loss_for(population)
+        self.read = answers_for(population, self.body, x)
         self.losses = vmap(self._loss, randomness="different")
 
     def __call__(self, batch: Tensor, labels: Tensor) -> Tensor:
         with _WideProducts() if batch.device.type == "cpu" else contextlib.nullcontext():
-            losses: Tensor = self.losses(self.parameters, self.buffers, batch, labels)
-        return losses
+            return self.losses(self.parameters, self.buffers, batch, labels)
 
     def _loss(self, parameters: dict[str, Tensor], buffers: dict[str, Tensor], x: Tensor, y: Tensor) -> Tensor:
         with torch.autocast(x.device.type, dtype=torch.bfloat16, enabled=self.fast, cache_enabled=False):
             answer = functional_call(self.body, (parameters, buffers), (x,))
         logits = self.read(answer)
         if y.is_floating_point() or logits.ndim == 1 or logits.shape[1] == 1:
-            return self.loss_of(logits, y)
+            return mean_loss(logits, y)
         # by columns: a CPU then handles many records at once, not the few classes
         return -nn.functional.log_softmax(logits.t(), dim=0).gather(0, y[None]).mean()
 
 
-def _probe(trainer: TorchTrainer, population: Population) -> _Probe:
+def probe_batching(trainer: TorchTrainer, population: Population) -> _Probe:
+    """Try one step of two models on a batch of records."""
     if trainer.early_stopping:
-        return _Probe(obstacle="early stopping ends each model at its own epoch")
+        return _Probe("early stopping ends each model at its own epoch")
     with torch.random.fork_rng(), warnings.catch_warnings():
         warnings.filterwarnings("error", message=".*performance drop")  # torch then loops over the models
         models = [_untrained(trainer, seed) for seed in (0, 1)]
-        obstacle = _module_obstacle(models[0]) or optimizer_obstacle(trainer.optimizer, models[0].parameters())
-        if obstacle:
-            return _Probe(obstacle=obstacle)
+        if obstacle := _module_obstacle(models[0]) or optimizer_obstacle(trainer.optimizer, models[0].parameters()):
+            return _Probe(obstacle)
         everyone = reader_for(models[0], population.x)(population.x)
         if not isinstance(everyone, Tensor):
-            return _Probe(obstacle="the records are a dict of arrays, and models are batched on one tensor")
-        few = np.arange(len(population.y))[: max(2, min(trainer.batch_size, len(population.y) // 2))]
+            return _Probe("the records are a dict of arrays, and models are batched on one tensor")
+        few = slice(max(2, min(trainer.batch_size, len(population.y) // 2)))
         refuse_missing(models[0], everyone, names=getattr(population.x, "columns", None))
         x, y = everyone[few].to(trainer.place), labels_of(population)[few].to(trainer.place)
         bytes_each = _bytes_each(population, models[0], x, y)
         before = _random_state(trainer)
         try:
-            _Step(trainer, population, ModuleBatch(models), x)(
-                torch.stack([x, x]), torch.stack([y, y])
-            ).sum().backward()
+            losses = _Losses(trainer, population, ModuleBatch(models), x)
+            losses(torch.stack([x, x]), torch.stack([y, y])).sum().backward()
         except Exception as error:
-            reason = str(error).strip().splitlines()
-            return _Probe(obstacle=f"torch.func cannot batch the module ({reason[0] if reason else type(error)})")
-        random = not torch.equal(before, _random_state(trainer))
-    return _Probe(random=random, bytes_each=bytes_each, x=everyone)
+            return _Probe(f"torch.func cannot batch the module ({told_by(error)})")
+        return _Probe(random=not torch.equal(before, _random_state(trainer)), bytes_each=bytes_each, x=everyone)
 
 
 def _random_state(trainer: TorchTrainer) -> Tensor:
@@ -345,13 +373,12 @@ def _module_obstacle(model: nn.Module) -> str | None:
 
 def _bytes_each(population: Population, model: nn.Module, x: Tensor, y: Tensor) -> int:
     """Memory of one model's step: its mini-batch, what autograd keeps, the weights with gradients and two moments."""
-    kept = 2 * x.numel() * x.element_size()
+    kept = [2 * x.nbytes]
 
     def count(tensor: Tensor) -> Tensor:
-        nonlocal kept
-        kept += tensor.numel() * tensor.element_size()
+        kept.append(tensor.nbytes)
         return tensor
 
     with torch.autograd.graph.saved_tensors_hooks(count, lambda tensor: tensor):
-        loss_for(population)(answers_for(population, model, x)(model.train()(x)), y)
-    return kept + 4 * sum(parameter.numel() * parameter.element_size() for parameter in model.parameters())
+        mean_loss(answers_for(population, model, x)(model.train()(x)), y)
+    return sum(kept) + 4 * sum(parameter.nbytes for parameter in model.parameters())

@@ -55,19 +55,12 @@ class Trainer(Protocol):
 
 
 def check_trainer(trainer: Any, *, place: str = "trainer") -> None:
-    """Refuse what cannot be called as a trainer, before anything is trained.
-
-    Example:
-        >>> check_trainer("gcn")
-        Traceback (most recent call last):
-        glasshouse.InputError: trainer: str is not a trainer. Pass TorchTrainer, SklearnTrainer, GNNTrainer, ...
-    """
+    """Refuse what cannot be called as a trainer, before anything is trained."""
     advice = "Pass TorchTrainer, SklearnTrainer, GNNTrainer, or a function (population, members, seed) -> model."
     if not callable(trainer) or isinstance(trainer, type) or is_module(trainer):
         given = trainer if isinstance(trainer, type) else type(trainer)
-        kind = given.__name__
-        bases = {base.__name__ for base in given.__mro__}
-        if "torch.nn.modules.module" in {base.__module__ for base in given.__mro__}:
+        kind, bases = given.__name__, {base.__name__: base.__module__ for base in given.__mro__}
+        if "torch.nn.modules.module" in bases.values():
             fitting = next((known for base, known in _TRAINERS.items() if base in bases), "TorchTrainer")
             advice = f"Pass {fitting}(module=…) with what makes a fresh {kind}, such as lambda: {kind}(…)."
         elif hasattr(trainer, "fit"):
@@ -87,14 +80,7 @@ def check_trainer(trainer: Any, *, place: str = "trainer") -> None:
 
 
 def check_factory(factory: Any, *, place: str) -> None:
-    """Refuse a module in place of something that makes fresh ones: every shadow model starts untrained.
-
-    Example:
-        >>> from torch import nn
-        >>> check_factory(nn.Linear(1, 1), place="module")
-        Traceback (most recent call last):
-        glasshouse.InputError: module: is a Linear that is already made. Give what makes a fresh one, such as ...
-    """
+    """Refuse a module in place of something that makes fresh ones: every shadow model starts untrained."""
     if is_module(factory) or not callable(factory):
         name = type(factory).__name__
         raise InputError(
@@ -105,13 +91,9 @@ def check_factory(factory: Any, *, place: str) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class ModuleTrainer:
-    """What trainers of torch modules share.
+    """What trainers of torch modules share."""
 
-    Args:
-        module: makes an untrained module.
-    """
-
-    module: Callable[[], nn.Module]
+    module: Callable[[], nn.Module]  # makes an untrained one
 
     def __post_init__(self) -> None:
         check_factory(self.module, place="module")
@@ -161,16 +143,7 @@ class Versioned:
 
 @contextlib.contextmanager
 def seeded(seed: int) -> Iterator[None]:
-    """Inside, the random streams of Python, numpy and torch, if it is loaded, follow a seed; then the user's own go on.
-
-    Example:
-        >>> import torch
-        >>> with seeded(0):
-        ...     first = torch.rand(1), random.random()
-        >>> with seeded(0):
-        ...     first == (torch.rand(1), random.random())
-        True
-    """
+    """Inside, the random streams of Python, numpy and torch (if loaded) follow a seed; then the user's own go on."""
     python, arrays = random.getstate(), np.random.get_state()  # noqa: NPY002 (others' code reads this stream)
     torch: Any = sys.modules.get("torch")
     with contextlib.nullcontext() if torch is None else torch.random.fork_rng():

@@ -20,7 +20,7 @@ from glasshouse.data import Population
 from glasshouse.graph.data.graph_list import Graphs
 from glasshouse.graph.models.graph_calls import GraphCall, bind_graph_call
 from glasshouse.graph.training.trainer import OptimizerFactory, adam
-from glasshouse.training.batches import batches, classification_loss, fitting_threads, logits_of
+from glasshouse.training.batches import batches, fitting_threads, logits_of, mean_loss
 from glasshouse.training.trainer import check_factory
 
 _LOOK = 64  # graphs that show what a module answers with
@@ -103,7 +103,7 @@ class GraphClassifierTrainer:
                     for rows in batches(len(graphs), self.batch_size, shuffling):
                         batch = graphs[rows.numpy()].batch(device=device)
                         optimizer.zero_grad(set_to_none=True)
-                        classification_loss(read(call(model, batch)), y[rows.to(device)]).backward()
+                        mean_loss(read(call(model, batch)), y[rows.to(device)]).backward()
                         optimizer.step()
                     if scheduler:
                         scheduler.step()
