@@ -62,7 +62,7 @@ def test_an_audit_file_has_the_options_with_their_defaults() -> None:
 def test_the_command_line_has_the_names_of_the_options() -> None:
     known = OPTIONS.keys() | IN_GROUPS.keys() | AuditFile.model_fields.keys() | {"nodes"}
     for_the_run = {"file", "out", "policy", "author", "redact", "key", "overwrite", "shared", "memory", "as_json"}
-    where = {"quiet", "workers", "cluster", "gpus", "trust_code"}
+    where = {"quiet", "verbose", "workers", "cluster", "gpus", "trust_code"}
     audit = inspect.signature(commands.audit).parameters
     assert audit.keys() - for_the_run - where <= known
     score = inspect.signature(commands.score).parameters

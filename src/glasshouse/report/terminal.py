@@ -69,7 +69,8 @@ def _facts(summary: Summary, rating: Rating, policy: Policy | None) -> Iterator[
     figure = None if shown is None else shown.rate
     failed = [one.reason for one in rating.findings if one.status == "failed" and not rating.own]
     if failed and (figure is None or figure.tpr_interval.low <= FACTOR * figure.wanted):
-        yield f"{failed[0][0].upper()}{failed[0][1:]}."  # what makes the rating high, where the wanted rate alone does not
+        # what makes the rating high, where the wanted rate alone does not
+        yield f"{failed[0][0].upper()}{failed[0][1:]}."
     elif shown is not None and figure is not None:
         low, high = figure.tpr_interval
         proven = f"; ε ≥ {privacy.shown:.2f}" if privacy is not None and privacy.shown > 0 else ""
@@ -83,6 +84,8 @@ def _facts(summary: Summary, rating: Rating, policy: Policy | None) -> Iterator[
             f"Most exposed: {cell.name}, {cell.identified} of {cell.members} members flagged and {cell.flagged} of "
             f"{cell.non_members} non-members."
         )
+    if summary.quick_estimate is not None:
+        yield summary.quick_estimate.sentence()
     for step in next_steps(summary, rating, policy)[:1]:
         yield f"Next: {step.title[0].lower()}{step.title[1:]}."
 
