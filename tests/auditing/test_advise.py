@@ -16,13 +16,31 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 from sklearn.tree import DecisionTreeClassifier
 from torch import nn
+from typer.testing import CliRunner
 
-from glasshouse import CoarseAnswers, Defence, InputError, Population, SklearnTrainer, TorchTrainer, advise
+from glasshouse import (
+    CoarseAnswers,
+    Defence,
+    InputError,
+    Population,
+    SklearnTrainer,
+    TorchTrainer,
+    advise,
+    audit,
+    audit_evidence,
+)
 from glasshouse.auditing.advise import _chosen
 from glasshouse.auditing.defences import defences_for, with_dropout
+from glasshouse.cli import app
 from glasshouse.evaluation import Interval
 from glasshouse.query.classify import query
+from glasshouse.report import read_run
 from glasshouse.report.advice import Advice, MeasuredDefence
+from glasshouse.report.decision.next_steps import next_steps
+from glasshouse.report.decision.rating import rating_of
+from glasshouse.report.html import render_advice
+from glasshouse.report.run_folder import keep_advice, run_faults
+from tests.strategies import gaussian_evidence
 
 
 def noisy_labels(records: int = 400) -> Population:
@@ -190,8 +208,43 @@ def test_nothing_is_advised_where_nothing_helps(advice: tuple[Advice, Path]) -> 
         fpr=None, before=found.before, tried=(), advised=None, fresh=None, left_out={"a<b": "<i>"}, most_accuracy=0.01
     )
     assert none.sentences()[0].startswith("No defence is advised: of 0 defences tried")
-    page = none.page(title="<script>")
+    page = render_advice(none, title="<script>")
     assert "<i>" not in page
     assert "&lt;script&gt;" in page
     with pytest.raises(InputError, match="defences: none is known"):
         advise(noisy_labels(), trainer=DecisionTreeClassifier(), defences=[])
+
+
+def test_the_page_of_a_run_quotes_what_was_measured(advice: tuple[Advice, Path], tmp_path: Path) -> None:
+    found, _ = advice
+    result = audit(noisy_labels(), trainer=DecisionTreeClassifier(), attacks=["base"], shadows=4, progress=False)
+    plain = [step.title for step in next_steps(result.summary(), rating_of(result.summary()))]
+    assert "Measure which defence helps this model" in plain
+    result.advised(found).save(tmp_path / "run")
+    summary = read_run(tmp_path / "run")
+    assert summary.advice == found, "kept with the run"
+    steps = next_steps(summary, rating_of(summary))
+    assert steps[0].title == "Use min_samples_leaf=40, as measured"
+    assert "(leak −" in steps[0].why
+    assert "Measure which defence" not in " ".join(step.title for step in steps)
+    assert "Use min_samples_leaf=40, as measured" in (tmp_path / "run" / "report.html").read_text()
+    result.save(tmp_path / "later")
+    keep_advice(tmp_path / "later", found)
+    assert read_run(tmp_path / "later").advice == found
+
+
+def test_the_command_advises_on_a_run_that_an_audit_file_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "audit.yaml").write_text(
+        "data: {name: digits}\ntrainer: {kind: sklearn, estimator: GaussianNB}\nattacks: [base]\nshadows: 4\n"
+    )
+    for command in (["audit", "audit.yaml", "--out", "run", "--quiet"], ["advise", "run", "--quiet"]):
+        done = CliRunner().invoke(app, command)
+        assert done.exit_code == 0, done.output
+    assert "dvise" in done.output
+    assert not run_faults(tmp_path / "run")
+    assert (tmp_path / "runs" / "advice" / "advice.csv").read_text().startswith("number,defence,attack,leak")
+    assert read_run(tmp_path / "run").advice is not None
+    made_by_hand = audit_evidence(*gaussian_evidence(records=200, models=4, shift=1.0, seed=0)[:1], attacks=["base"])
+    made_by_hand.save(tmp_path / "other")
+    assert isinstance(CliRunner().invoke(app, ["advise", "other"]).exception, InputError)

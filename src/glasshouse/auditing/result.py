@@ -21,7 +21,7 @@ from glasshouse.evaluation.quick_estimate import QuickEstimate
 from glasshouse.evidence import Evidence, write_evidence
 from glasshouse.io.files import write_file
 from glasshouse.io.folders import new_folder
-from glasshouse.report import Context, Summary, Surroundings, latex_table, render_html, summarise
+from glasshouse.report import Advice, Context, Summary, Surroundings, latex_table, render_html, summarise
 from glasshouse.report.decision.verdict import accusation_table, group_leak_table
 from glasshouse.report.figures import Estimate, columns_at
 from glasshouse.report.html import picture_style
@@ -53,6 +53,7 @@ class AuditResult:
         mismatch: what a reader must know if the target is unlike the shadow models; empty if it is like them.
         groups: columns [N] that divide the records, by name, as the user gave them.
         quick_estimate: with one or no shadow model, an estimate of what eight would find; None otherwise.
+        advice: defences that were measured for this model (`advised`); None if none were.
     """
 
     evidence: Evidence
@@ -69,6 +70,7 @@ class AuditResult:
     mismatch: str = ""
     groups: Mapping[str, np.ndarray] = field(default_factory=dict)
     quick_estimate: QuickEstimate | None = None
+    advice: Advice | None = None
 
     def __repr__(self) -> str:
         return f"AuditResult({len(self.evidence.ids)} records, attacks: {', '.join(self.outcomes) or 'none'})"
@@ -182,7 +184,12 @@ class AuditResult:
             random_members=self.random_members,
             columns=self._columns(),
             quick_estimate=self.quick_estimate,
+            advice=self.advice,
         )
+
+    def advised(self, advice: Advice) -> AuditResult:
+        """The same result, whose report quotes the defences that `glasshouse.advise` measured for this model."""
+        return dataclasses.replace(self, advice=advice)
 
     def redacted(self, redactor: Redactor) -> AuditResult:
         """The same result with ids replaced by keyed hashes, and with records in the order of these.

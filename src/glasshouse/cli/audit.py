@@ -25,7 +25,9 @@ from glasshouse.evidence import Mode, read_evidence
 from glasshouse.io.caches import keep_code_private
 from glasshouse.io.files import resolved, write_file
 from glasshouse.io.folders import check_page
-from glasshouse.report import read_run
+from glasshouse.report import read_run, render_advice, render_html
+from glasshouse.report.policy import policy_of
+from glasshouse.report.run_folder import keep_advice, list_page
 
 _NEXT = """
 Next, audit your own model. `glasshouse new table` writes an audit file to start from (torch, sklearn, gnn: a script).
@@ -128,7 +130,7 @@ def advise(
     quiet: Quiet = False,
 ) -> None:
     """Try the defences that fit the model of an audit file: what each gains and costs. Run it again to go on."""
-    file = _audit_file_of(file)
+    run, file = file, _audit_file_of(file)
     config, _ = checked(lambda: read_audit_file(file), lambda: check_page(out / "advice.html"))
     keep_code_private()
     with interruptible(), _named(file):
@@ -144,7 +146,10 @@ def advise(
             bounded=True,
         )
     write_file(out / "advice.csv", found.table().to_csv())
-    page = write_file(out / "advice.html", found.page(title=f"Defences for {file.name}"))
+    page = write_file(out / "advice.html", render_advice(found, title=f"Defences for {file.name}"))
+    if run != file:  # the page of the run quotes what was measured
+        keep_advice(run, found)
+        list_page(write_file(run / "report.html", render_html(read_run(run), policy=policy_of(run))))
     say(*found.sentences(), *(f"Not measured: {name}: {why}" for name, why in found.left_out.items()))
     say(f"Report: {page.resolve()}")
 

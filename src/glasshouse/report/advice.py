@@ -1,4 +1,4 @@
-"""Measured defences as plain data, in words and as a page: what each gains and what it costs."""
+"""Measured defences as plain data and in words: what each gains and what it costs."""
 
 from __future__ import annotations
 
@@ -10,8 +10,6 @@ import numpy as np
 from glasshouse.core.table import Table
 from glasshouse.evaluation import Interval
 from glasshouse.report.format import percent, rate
-from glasshouse.report.html import render_page
-from glasshouse.report.pictures.privacy import Point, tradeoff_picture
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -122,15 +120,3 @@ class Advice:
             for number, one in self.models
         ]
         return Table({name: np.array([row[name] for row in rows]) for name in rows[0]})
-
-    def page(self, *, title: str) -> str:
-        """One HTML page: the advice, the trade-off as a picture, and every trial."""
-        points = [
-            Point(number, one.accuracy, one.accuracy_interval, one.leak, one.interval) for number, one in self.models
-        ]
-        return render_page(
-            "advice.html.j2",
-            title=title,
-            advice=self,
-            tradeoff=tradeoff_picture(points, fpr=self.fpr),
-        )

@@ -16,6 +16,7 @@ import jinja2
 from markupsafe import Markup
 
 from glasshouse.evaluation.groups import GroupLeak
+from glasshouse.report.advice import Advice
 from glasshouse.report.comparison import RESAMPLED, Comparison, compare_sentences
 from glasshouse.report.decision.first_page import first_page
 from glasshouse.report.decision.verdict import (
@@ -300,3 +301,11 @@ def render_comparison(comparison: Comparison, *, title: str = "Comparison of aud
         tradeoff=tradeoff_picture(points, fpr=comparison.choice.fpr) if points else None,
         roc=roc_picture({name: metrics.curve for name, metrics in measured.items() if metrics is not None}),
     )
+
+
+def render_advice(advice: Advice, *, title: str = "Measured defences") -> str:
+    """The advice, the trade-off as a picture, and every defence that was measured, as one HTML page."""
+    points = [
+        Point(number, one.accuracy, one.accuracy_interval, one.leak, one.interval) for number, one in advice.models
+    ]
+    return render_page("advice.html.j2", title=title, advice=advice, tradeoff=tradeoff_picture(points, fpr=advice.fpr))

@@ -17,6 +17,7 @@ from typing import Any, get_type_hints
 from glasshouse.core.errors import raise_faults, shortened
 from glasshouse.core.table import Table
 from glasshouse.evaluation import Interval, PrivacyVerdict
+from glasshouse.report.advice import Advice
 from glasshouse.report.context import Context
 from glasshouse.report.figures import FIGURES, AttackFigures
 from glasshouse.report.pictures.neighbourhood import Neighbourhood
@@ -28,7 +29,7 @@ FORMAT = 6
 _KINDS = {  # of what is read as it is written
     name: kind
     for name, kind in get_type_hints(Summary).items()
-    if name not in ("context", "attacks", "top_records", "written")
+    if name not in ("context", "attacks", "top_records", "written", "advice")
 }
 _KEYS = {"verdict_attack": "headline", "random_members": "drawn", "mismatch": "unlike", "quick_estimate": "estimate"}
 
@@ -90,7 +91,14 @@ def run_json(summary: Summary) -> dict[str, Any]:
         "author": context.author,
         "redacted": context.redacted,
         "written": (summary.written or datetime.now(UTC)).isoformat(timespec="seconds"),
+        **({} if summary.advice is None else {"advice": advice_json(summary.advice)}),
     }
+
+
+def advice_json(advice: Advice) -> dict[str, Any]:
+    """Measured defences, for ``run.json``: they come with the time that they took."""
+    found: dict[str, Any] = _dumped(Advice, advice)
+    return found
 
 
 def summary_from(metrics: Mapping[str, Any], run: Mapping[str, Any]) -> Summary:
@@ -115,6 +123,7 @@ def summary_from(metrics: Mapping[str, Any], run: Mapping[str, Any]) -> Summary:
             {_STEADY.sub("_stability", name): [row[name] for row in rows] for name in (rows[0] if rows else ())}
         ),
         written=moment(run.get("written")),
+        advice=_adapter(Advice | None).validate_python(run.get("advice")),
         **read,
     )
 

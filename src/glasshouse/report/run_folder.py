@@ -23,7 +23,8 @@ from glasshouse.io.files import MADE_AGAIN, digest, strange_file, write_file
 from glasshouse.io.folders import found_run
 from glasshouse.io.guarded import guarded, read_content
 from glasshouse.io.limits import check_memory
-from glasshouse.report.json_io import FORMAT, check_summary, moment, summary_from
+from glasshouse.report.advice import Advice
+from glasshouse.report.json_io import FORMAT, advice_json, check_summary, moment, summary_from
 from glasshouse.report.summary import Summary
 
 _OWN = "run_sha256"  # of run.json itself, without this entry
@@ -42,6 +43,12 @@ def list_page(page: Path) -> None:
     if path.is_file():
         run = _read(path)
         write_file(path, _with_checksum({**run, "files": run["files"] | manifest(page.parent, only=page.name)}))
+
+
+def keep_advice(folder: Path | str, advice: Advice) -> None:
+    """Keep measured defences with the run of the model that they are for."""
+    path = found_run(folder) / "run.json"
+    write_file(path, _with_checksum({**_read(path), "advice": advice_json(advice)}))
 
 
 def run_faults(folder: Path | str) -> list[str]:

@@ -17,6 +17,7 @@ from glasshouse.evaluation import AttackOutcome, PrivacyVerdict, RandomMembers, 
 from glasshouse.evaluation.groups import GroupLeak, WorstCell, group_leaks, worst_cell
 from glasshouse.evaluation.leakage import Power, audit_power
 from glasshouse.evaluation.quick_estimate import QuickEstimate
+from glasshouse.report.advice import Advice
 from glasshouse.report.context import Context
 from glasshouse.report.decision.conclusion import (
     Conclusion,
@@ -61,6 +62,7 @@ class Summary:
     )
     mismatch: bool = False  # the target answers unlike its shadow models, so that what comes from these is withheld
     written: datetime | None = None  # when the run was saved; None if it was not
+    advice: Advice | None = None  # defences that were measured for this model; None if none were
 
     def __repr__(self) -> str:
         return f"Summary({self.records} records, attacks: {', '.join(attack.name for attack in self.attacks)})"
@@ -100,6 +102,7 @@ def summarise(
     random_members: RandomMembers | None = None,
     columns: Mapping[str, NDArray[Any]] | None = None,
     quick_estimate: QuickEstimate | None = None,
+    advice: Advice | None = None,
 ) -> Summary:
     """Gather the numbers of a report.
 
@@ -141,6 +144,7 @@ def summarise(
         power=power,
         quick_estimate=quick_estimate,
         mismatch=bool(warning),
+        advice=advice,
     )
     conclusion = summary.conclusion
     listed = _TOP if conclusion.lists_records else 0

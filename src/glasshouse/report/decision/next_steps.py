@@ -50,7 +50,7 @@ def next_steps(summary: Summary, rating: Rating, policy: Policy | None = None) -
             ),
         )
     if leak:
-        steps += [*_to_leak_less(summary, policy)]
+        steps += [*_measured(summary), *_to_leak_less(summary, policy)]
         steps.append(
             Step(
                 title="Audit again, and compare",
@@ -106,10 +106,27 @@ def _to_know_more(summary: Summary) -> Iterator[Step]:
         )
 
 
+def _measured(summary: Summary) -> Iterator[Step]:
+    """What measured defences advise, in the words of the measurement."""
+    advice = summary.advice
+    if advice is not None:
+        title = "Look for another defence" if advice.advised is None else f"Use {advice.advised.name}, as measured"
+        codes = () if advice.advised is None else (Code(where="python", text=advice.advised.code),)
+        yield Step(title=title, why=" ".join(advice.sentences()), codes=codes)
+
+
 def _to_leak_less(summary: Summary, policy: Policy | None) -> Iterator[Step]:
     graph = unit_of(summary) == "nodes"
     trainer = str(summary.context.settings.get("trainer", ""))
     first: list[Step] = [] if graph else [_private(summary, policy, trainer)]
+    if summary.advice is None:
+        first.append(
+            Step(
+                title="Measure which defence helps this model",
+                why="It tries the settings that fit this kind of model, and says what each gains and costs.",
+                codes=(Code(where="shell", text="glasshouse advise RUN"),),
+            )
+        )
     if gentler := _gentler(trainer, graph=graph):
         step = Step(
             title="Fit the training data less closely",
