@@ -53,3 +53,11 @@ def test_a_record_without_out_models_is_named_with_what_to_do() -> None:
         evidence.references("offline")
     assert evidence.references("online").all()
     assert repr(evidence) == "Evidence(2 records, 2 shadow models)"
+
+
+def test_what_is_near_normal_is_the_margin_of_a_loss_or_the_residual_of_a_regression() -> None:
+    residuals: dict[str, Any] = {"target_residual": [-1.0, 0.5], "shadow_residual": [[2.0, 0.0], [0.0, 1.0]]}
+    classes, numbers = Evidence(**GOOD), Evidence(**GOOD, **residuals)
+    assert classes.target_statistic == pytest.approx(-np.log(np.expm1([0.1, 0.2])))
+    assert (numbers.target_statistic == [-1.0, 0.5]).all()
+    assert (numbers.shadow_statistic == residuals["shadow_residual"]).all()
