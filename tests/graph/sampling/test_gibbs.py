@@ -26,7 +26,11 @@ def exact_signal(models: list[GNN], data: Data) -> Signal:
     profiled = profile_models(doubled, graph)  # once: a chain asks hundreds of times
 
     def signal(mask: npt.NDArray[np.bool_], v: int) -> npt.NDArray[np.float64]:
-        return reference_losses(profiled, graph, torch.from_numpy(mask)[None], torch.tensor([v]))[:, 0, 0].numpy()
+        return (
+            reference_losses(profiled, graph, torch.from_numpy(mask)[None], torch.tensor([v]))[:, 0, 0]
+            .contiguous()
+            .numpy()
+        )
 
     return signal
 

@@ -55,7 +55,11 @@ def as_written(models: Sequence[AnyModel], data: Data) -> Signal:
     models = profile_models(models, data)  # once: a chain asks hundreds of times
 
     def signal(mask: npt.NDArray[np.bool_], v: int) -> npt.NDArray[np.float64]:
-        return reference_losses(models, data, torch.from_numpy(mask)[None], torch.tensor([v]))[:, 0, 0].numpy()
+        return (
+            reference_losses(models, data, torch.from_numpy(mask)[None], torch.tensor([v]))[:, 0, 0]
+            .contiguous()
+            .numpy()
+        )
 
     return signal
 
