@@ -88,7 +88,7 @@ def engines_in_company(models: list[Any], data: Data) -> list[str]:
     masks, nodes = torch.rand(1, count, generator=torch.Generator().manual_seed(5)) < 0.6, torch.arange(count)
     models = profile_models(models, data)
     able = [name for name, engine in engines().items() if engine.supports(Stack(models), ask(data, masks, nodes))]
-    third, some = nodes[::3], nodes[:: count // 3]
+    third, some = nodes[::3], nodes[:: count // 2]
     wanted = toggle_losses(models, data, masks, third, engine="reference")
     first = None
     for engine in able:

@@ -29,7 +29,7 @@ def test_a_layer_is_trained_in_one_pass_as_alone(name: str) -> None:
         data.edge_attr = (data.edge_attr[:, 0] > 0).long()
     trainer = GNNTrainer(
         model=lambda: TwoLayers(make, "listed kinds" if values == "kinds" else values),
-        epochs=3,
+        epochs=2,
         optimizer=sgd(lr=0.1),
         device="cpu",
     )
