@@ -127,7 +127,7 @@ def compare(
         short.train_many(data, members, range(models))  # libraries are loaded, a GPU is awake
         one_at_a_time(members[:1], short)
         trials = {}
-        for count in (1, threads):
+        for count in {1, threads}:
             torch.set_num_threads(count)
             trials[seconds(lambda: one_at_a_time(members[:1], short), device)] = count
         alone, at_once = [], []

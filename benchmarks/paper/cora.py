@@ -59,20 +59,22 @@ def measure(
 ) -> dict[str, list[list[float]]]:
     """For each attack, AUC, TPR at 1 % and at 0.1 % in percent, one row per target; and accuracies.
 
-    With ``together`` the shadow models are trained at once, as in an audit: other dropout, in a fraction of the time.
+    With ``together`` all models are trained at once, as those of a pool: other dropout, in a fraction of the time.
     """
     data = load_graph("cora")
     count = int(data.num_nodes)
     shadow_members = complementary_halves(count, models=8, seed=seed)
-    seeds = [seed_for(seed, "shadow", k) for k in range(8)]
-    if together:
-        shadows = TRAINER.train_many(data, shadow_members, seeds)
-    else:
-        shadows = [TRAINER(data, who, one) for who, one in zip(shadow_members, seeds, strict=True)]
-    found: dict[str, list[list[float]]] = defaultdict(list)
     drawn = random_subsets(count, models=targets, fraction=0.5, seed=seed_for(seed, "targets"))
-    for number, members in enumerate(track(drawn, total=targets, label="Targets", unit="targets")):
-        target = TRAINER(data, members, seed_for(seed, "target", number))
+    everyone = np.concatenate([shadow_members, drawn])
+    seeds = [seed_for(seed, "shadow", k) for k in range(8)] + [seed_for(seed, "target", k) for k in range(targets)]
+    if together:
+        models = TRAINER.train_many(data, everyone, seeds)
+    else:
+        models = [TRAINER(data, who, one) for who, one in zip(everyone, seeds, strict=True)]
+    shadows = models[:8]
+    found: dict[str, list[list[float]]] = defaultdict(list)
+    pairs = zip(models[8:], drawn, strict=True)
+    for number, (target, members) in enumerate(track(pairs, total=targets, label="Targets", unit="targets")):
         nodes = balanced_nodes(members, number)
         scene = Scene(data, target, shadows, shadow_members, nodes=nodes)
         found["accuracy"].append([100 * node_accuracy(target, data, who) for who in (members, ~members)])

@@ -37,10 +37,10 @@ def test_models_trained_together_cost_a_fraction(real_data: Path, monkeypatch: p
     monkeypatch.setenv("GLASSHOUSE_DATA", str(real_data))
     together = benchmark("together")
     graph = together.load_graph("cora")
-    short = replace(together.CORA, epochs=40, device="cpu"), replace(together.PERCEPTRON, epochs=5, device="cpu")
+    short = replace(together.CORA, epochs=25, device="cpu"), replace(together.PERCEPTRON, epochs=3, device="cpu")
     assert together.compare(short[0], graph, models=4, threads=1, repeats=1)["work_ratio"] > 3
     for make in (together.Plain, together.Residual):
-        user = together.users(make, graph, epochs=20, device="cpu")
+        user = together.users(make, graph, epochs=12, device="cpu")
         assert together.compare(user, graph, models=4, threads=1, repeats=1)["work_ratio"] > 2
     assert together.compare(short[1], together.digits(), models=32, threads=1, repeats=1)["work_ratio"] > 1.5
 

@@ -1,9 +1,11 @@
 from __future__ import annotations
 
 import copy
+import functools
 import itertools
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -25,7 +27,7 @@ from glasshouse_experiments.rivals import OURS
 from glasshouse_experiments.settings import Preset
 from glasshouse_experiments.source_commit import source_commit
 
-NODES = 400
+NODES = 240
 TINY = Preset(targets=2, datasets=("synthetic", "digits"), epochs=0.05, most_shadows=8)
 ORDER = [  # of the parts
     *("synthetic", "synthetic-cpu", "synthetic-truth"),
@@ -141,7 +143,9 @@ def column(row: dict[str, Any]) -> tuple[str, ...]:
 
 
 def test_a_private_model_stands_beside_its_bound(pools: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    pytest.importorskip("opacus")
+    engine = pytest.importorskip("opacus.privacy_engine")
+    # the same for all models of a pool; it is looked for as long as a model is trained
+    monkeypatch.setattr(engine, "get_noise_multiplier", functools.cache(engine.get_noise_multiplier))
     monkeypatch.setattr("glasshouse_experiments.dp_bound.BUDGETS", (1.0, float("inf")))
     table = reproduce("dp-bound", preset="tiny", out=tmp_path, pools=pools, progress=False)
     rows = {(row["setting"], row["metric"]): row["mean"] for row in table.rows()}
@@ -172,7 +176,7 @@ from glasshouse.graph import citation_graph
 from glasshouse_experiments import bench, reproduce_all, settings
 from glasshouse_experiments.rivals import OURS
 from glasshouse_experiments.settings import Preset
-bench.load_graph = lambda _: citation_graph(nodes=400)
+bench.load_graph = lambda _: citation_graph(nodes=240)
 settings.PRESETS.add("tiny", Preset(targets=2, datasets=("synthetic",), epochs=0.05, most_shadows=8))
 for name, _ in reproduce_all(preset="tiny", out="{out}", pools="{pools}", progress=False):
     print(name, flush=True)
@@ -195,17 +199,18 @@ def test_a_killed_reproduce_all_goes_on_where_it_was(tmp_path: Path) -> None:
     assert len(kept) >= 4
     assert not (out / "tiny" / "table-1" / "synthetic.csv").exists()
     resumed = reproduce_all(preset="tiny", out=out, pools=pools, progress=False)
-    assert [name for name, _ in itertools.islice(resumed, 3)] == GRAPH[:3]  # the rest is tested one by one
+    assert [name for name, _ in itertools.islice(resumed, 2)] == GRAPH[:2]  # the rest is tested one by one
     assert kept == {path: path.stat().st_mtime_ns for path in kept}
     assert not list(pools.rglob("*.tmp*"))
 
 
 def test_the_same_seed_gives_the_same_cells(pools: Path, tmp_path: Path) -> None:
-    def run(where: str) -> Table:
-        place = tmp_path / where
-        return reproduce("estimated-threshold", preset="tiny", out=place, pools=place, progress=False)
+    """From models that are trained again as from those that the tests share."""
 
-    assert run("a").to_csv() == run("b").to_csv()
+    def run(where: str, pools: Path) -> Table:
+        return reproduce("estimated-threshold", preset="tiny", out=tmp_path / where, pools=pools, progress=False)
+
+    assert run("a", tmp_path).to_csv() == run("b", pools).to_csv()
 
 
 def test_names_are_checked() -> None:
@@ -244,9 +249,11 @@ def test_our_own_attacks_run_on_records_and_against_mismatched_targets(
 
 
 @pytest.mark.parametrize("damage", ["scores", "table", "columns", "provenance"])
-def test_damaged_files_are_computed_again_or_named(damage: str, tmp_path: Path) -> None:
+def test_damaged_files_are_computed_again_or_named(damage: str, pools: Path, tmp_path: Path) -> None:
     kept: dict[str, Any] = {"preset": "tiny", "datasets": ["synthetic"], "progress": False}
     kept |= {"out": tmp_path / "out", "pools": tmp_path / "pools"}
+    reproduce("accuracy", **kept | {"pools": pools})  # trains the models, if no test has done so
+    shutil.copytree(pools, tmp_path / "pools")
     first = reproduce("rmia-beta", **kept)
     table = tmp_path / "out" / "tiny" / "rmia-beta" / "synthetic.csv"
     if damage == "scores":

@@ -38,7 +38,7 @@ def write_flickr(folder: Path, nodes: int) -> None:
 def test_flickr_runs_by_the_same_code_with_few_and_many_shadow_models(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    write_flickr(tmp_path, 150)
+    write_flickr(tmp_path, 80)
     monkeypatch.setenv("GLASSHOUSE_DATA", str(tmp_path))
     preset = Preset(targets=2, datasets=("flickr",), epochs=0.005, most_shadows=128)
     bench = Bench(setting=SETTINGS.find("flickr"), preset=preset, folder=tmp_path / "pools", progress=False)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from dataclasses import replace
 
 import numpy as np
 
@@ -16,15 +17,12 @@ TRAINER = GNNTrainer(hidden=16, dropout=0.0, epochs=60, optimizer=adam(0.02), de
 
 @functools.cache
 def trained_scene(*, nodes: int = 240, shadows: int = 4, architecture: str = "gcn", seed: int = 0) -> Scene:
-    """An overfitted target and its shadows on a small synthetic graph; everything audited."""
+    """An overfitted target and its shadows on a small synthetic graph, trained in one pass; everything audited."""
     data = citation_graph(nodes=nodes, classes=3, seed=seed)
-    trainer = GNNTrainer(
-        architecture=architecture, hidden=16, dropout=0.0, epochs=60, optimizer=adam(0.02), device="cpu"
-    )
     members = complementary_halves(nodes, models=shadows, seed=seed)
-    truth = _truth(nodes, seed)
-    models = [trainer(data, who, number) for number, who in enumerate(members)]
-    return Scene(data, trainer(data, truth, 99), models, members)
+    everyone = np.concatenate([members, _truth(nodes, seed)[None]])
+    *models, target = replace(TRAINER, architecture=architecture).train_many(data, everyone, [*range(shadows), 99])
+    return Scene(data, target, models, members)
 
 
 def on_nodes(scene: Scene, nodes: list[int]) -> Scene:

@@ -14,8 +14,7 @@ from torch_geometric.utils import to_undirected
 
 from glasshouse.graph.models.networks import GNN
 from glasshouse.graph.models.profile import ModelProfile, Profiled
-from glasshouse.graph.rule.question import Hops, Toggles
-from glasshouse.graph.rule.toggling import toggle_answers
+from glasshouse.graph.rule.toggling import toggle_losses
 from tests.graph.random_graphs import CLASSES, FEATURES, Case
 
 KERNELS = ("gat", "gcn", "sage")
@@ -52,14 +51,9 @@ def in_float64(models: Sequence[GNN], data: Data) -> tuple[list[GNN], Data]:
     return [copy.deepcopy(m).double() for m in models], Data(x=data.x.double(), edge_index=data.edge_index, y=data.y)
 
 
-def exact(models: Sequence[GNN], data: Data, masks: Tensor, nodes: Tensor, *, hops: Hops = "model") -> Tensor:
+def exact(models: Sequence[GNN], data: Data, masks: Tensor, nodes: Tensor) -> Tensor:
     """The rule as written, in float64."""
-    return exact_toggles(models, data, masks, nodes, hops=hops).signal
-
-
-def exact_toggles(models: Sequence[GNN], data: Data, masks: Tensor, nodes: Tensor, *, hops: Hops = "model") -> Toggles:
-    """The rule as written and own losses, in float64."""
-    return toggle_answers(*in_float64(models, data), masks, nodes, engine="reference", hops=hops)
+    return toggle_losses(*in_float64(models, data), masks, nodes, engine="reference")
 
 
 def unmeasured(models: Sequence[Any]) -> list[Profiled]:

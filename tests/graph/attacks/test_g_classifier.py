@@ -14,7 +14,7 @@ def test_it_learns_from_both_queries_and_scores_the_audited_nodes() -> None:
 
 
 def test_simulated_targets_are_scored_as_each_would_be_alone() -> None:
-    scene, attack = trained_scene(shadows=4), GClassifier(epochs=3)
+    scene, attack = trained_scene(), GClassifier(epochs=3)
     for (scores, members), target in zip(attack.simulated_scores(scene), scene.simulated(), strict=True):
         assert (scores == attack.score(target.view)).all()
         assert (members == target.members).all()

@@ -12,6 +12,7 @@ from scipy.special import logit
 
 from glasshouse.attacks.stacking.fitting import cross_fit
 from glasshouse.attacks.stacking.learners import Boosted, Linear, Network
+from glasshouse.core.arrays import FloatArray
 from glasshouse.core.errors import InputError
 from glasshouse.data import complementary_halves
 from glasshouse.evaluation import Best, auc, run_attack
@@ -49,7 +50,7 @@ def test_from_wrong_members_of_the_pool_it_learns_nothing() -> None:
     found = []
     for seed in range(8):
         wrong = complementary_halves(240, models=8, seed=50 + seed)
-        attack = GStacked(samples=(2,), boosted=QUICK, jobs=1)
+        attack = GStacked(samples=(2,), targets=4, folds=2, boosted=QUICK, jobs=1)
         found.append(auc(attack.score(Scene(scene.data, scene.target, scene.shadows, wrong)), truth_of(scene)))
     assert np.mean(found) == pytest.approx(0.5, abs=0.1)
 
@@ -100,6 +101,17 @@ def test_another_pool_than_the_learned_one_is_refused() -> None:
             next(attack.simulated_scores(changed))
 
 
+BASE_OF_COPIES: dict[str, Any] = {"samples": (2, 2), "boosted": QUICK}
+
+
+@functools.cache
+def first_of_copies() -> tuple[GStacked, FloatArray]:
+    """The attack that is copied, which learns once, and its scores."""
+    scene = trained_scene(nodes=120, shadows=4)
+    first = GStacked(**BASE_OF_COPIES).tuned(scene)
+    return first, first.score(scene)
+
+
 @pytest.mark.parametrize(
     "change",
     [
@@ -119,11 +131,8 @@ def test_another_pool_than_the_learned_one_is_refused() -> None:
 )
 def test_a_copy_with_other_parameters_judges_as_a_fresh_attack_does(change: dict[str, Any]) -> None:
     """Item 9 of issue 15: the copy answered with what the first attack had learned."""
-    scene = trained_scene(nodes=120, shadows=4)
-    base: dict[str, Any] = {"samples": (2, 2), "boosted": QUICK}
-    first = GStacked(**base).tuned(scene)
-    before = first.score(scene)
-    copied, fresh = dataclasses.replace(first, **change), GStacked(**base | change)
+    scene, (first, before) = trained_scene(nodes=120, shadows=4), first_of_copies()
+    copied, fresh = dataclasses.replace(first, **change), GStacked(**BASE_OF_COPIES | change)
     assert copied.fit_ is None
     assert copied.score(scene).tobytes() == fresh.score(scene).tobytes()
     assert first.score(scene).tobytes() == before.tobytes(), "what the first attack learned is still its own"

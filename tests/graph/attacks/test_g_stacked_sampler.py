@@ -8,6 +8,7 @@ import weakref
 import numpy as np
 import pytest
 
+from glasshouse.attacks.stacking.learners import Boosted, Network
 from glasshouse.core.arrays import BoolArray
 from glasshouse.graph import GBASE, GStacked, Scene
 from glasshouse.graph.attacks.g_stacked import StackedSampler
@@ -41,7 +42,13 @@ def test_the_prior_moves_how_many_are_sampled() -> None:
     assert few < many
 
 
+def learn_quickly(monkeypatch: pytest.MonkeyPatch) -> None:
+    few = GStacked(samples=(2,), boosted=Boosted(rounds=5, fits=1), network=Network(epochs=1), jobs=1)
+    monkeypatch.setattr("glasshouse.graph.attacks.g_stacked._attack", lambda request: few)
+
+
 def test_a_pool_is_learned_once_for_all_targets_of_an_attack(monkeypatch: pytest.MonkeyPatch) -> None:
+    learn_quickly(monkeypatch)
     scene = trained_scene(nodes=120, shadows=4)
     second = Scene(scene.data, scene.shadows[0], scene.shadows, scene.shadow_members)
     attack = GBASE(sampler="stacked", samples=2).tuned(scene)
@@ -50,13 +57,14 @@ def test_a_pool_is_learned_once_for_all_targets_of_an_attack(monkeypatch: pytest
     attack.score(second)
 
 
-def test_no_pool_is_kept_alive_once_scene_and_attack_are_gone() -> None:
+def test_no_pool_is_kept_alive_once_scene_and_attack_are_gone(monkeypatch: pytest.MonkeyPatch) -> None:
     """Item 9 of issue 15: a cache held the last pool for the life of the process."""
+    learn_quickly(monkeypatch)
     trained = trained_scene(nodes=120, shadows=4)
     models = [copy.deepcopy(model) for model in trained.models]
     watched = [weakref.ref(model) for model in models]
     scene = Scene(trained.data, models[0], models[1:], trained.shadow_members)
-    attacks = [GBASE(sampler="stacked", samples=2), GStacked(samples=(2,))]
+    attacks = [GBASE(sampler="stacked", samples=2), GStacked(samples=(2,), boosted=Boosted(rounds=5, fits=1))]
     for attack in attacks:
         attack.score(scene)
     del models, scene, attack, attacks

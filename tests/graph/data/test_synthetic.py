@@ -77,8 +77,8 @@ def test_an_audit_of_it_shows_a_leak() -> None:
     trainer = GNNTrainer(hidden=64, dropout=0.5, epochs=50, optimizer=adam(lr=0.01), device="cpu")
     members = random_subsets(2000, models=1, fraction=0.5, seed=0)[0]
     shadow_members = complementary_halves(2000, models=8, seed=0)
-    target = trainer(GRAPH, members, seed_for(0, "target"))
-    shadows = [trainer(GRAPH, inside, seed_for(0, "shadow", index)) for index, inside in enumerate(shadow_members)]
+    seeds = [seed_for(0, "target"), *(seed_for(0, "shadow", index) for index in range(8))]
+    target, *shadows = trainer.train_many(GRAPH, np.concatenate([members[None], shadow_members]), seeds)
 
     def accuracy(nodes: np.ndarray) -> float:
         graph = induced(GRAPH, nodes)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 import pytest
 import torch
 from torch import Tensor, nn
@@ -35,6 +38,8 @@ BOTH_WAYS = {name for name in CASES if name.startswith("ChebConv")} | {
     "FAConv",
     "RGCNConv",
 }
+# one for each class and each kind of values: what the layer computes itself does not know its options either
+TWINS = set({(name.split()[0], values): name for name, (_, values) in reversed(CASES.items())}.values())
 SINGLE = ("GCNConv weights without loops", "GATv2Conv features", "TransformerConv beta", "GINEConv", "SAGEConv project")
 
 
@@ -42,10 +47,11 @@ def questions(seed: int) -> tuple[Tensor, Tensor]:
     return torch.rand(2, 12, generator=torch.Generator().manual_seed(seed)) < 0.6, torch.arange(12)
 
 
-def equals_the_rule(found: Tensor, models: list[TwoLayers], data: Data, masks: Tensor, *, close: float) -> None:
+def equals_the_rule(
+    found: Tensor, models: Sequence[Any], data: Data, masks: Tensor, *, close: float, some: Sequence[int] = (0, 3, 7)
+) -> None:
     """Three targets, which are enough where all of them equal those of the twin."""
-    some = torch.tensor([0, 3, 7])
-    wanted = toggle_losses(models, data, masks, some, engine="reference")
+    wanted = toggle_losses(models, data, masks, torch.tensor(some), engine="reference")
     torch.testing.assert_close(found[:, :, some], wanted, rtol=close, atol=close)
 
 
@@ -53,20 +59,24 @@ def equals_the_rule(found: Tensor, models: list[TwoLayers], data: Data, masks: T
 def test_a_layer_is_toggled_as_the_rule_says(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     make, values = CASES[name]
     data = messy_graph(len(name), both_ways=name in BOTH_WAYS)
-    models = made_models(lambda: TwoLayers(make, values))
+    raw = made_models(lambda: TwoLayers(make, values))
+    models = profile_models(raw, data)
     masks, nodes = questions(len(name))
     memory = 20_000 if name in BOTH_WAYS else None  # some in several pieces
     found = toggle_losses(models, data, masks, nodes, engine="layered", memory=memory)
     close = 1e-6 if name == "ClusterGCNConv" else 1e-9  # it divides by degrees in single precision
-    equals_the_rule(found, models, data, masks, close=close)
     with torch.no_grad():
-        steps = lower(profile_models(models, data), ask(data, masks, nodes))
+        steps = lower(models, ask(data, masks, nodes))
     kinds = {type(one.layer) for one in steps if isinstance(one, MessageOperation)}
     assert (Unknown in kinds) == (name in ASKED_THEMSELVES)
+    if name not in TWINS:
+        equals_the_rule(found, models, data, masks, close=close, some=range(12))
+        return
+    equals_the_rule(found, models, data, masks, close=close)
     # the twin knows no type: every changed row is computed by the layer itself
     monkeypatch.setattr("glasshouse.graph.programs.program.LAYER_TYPES", {})
-    twin = toggle_losses(models, data, masks, nodes, engine="layered")
-    torch.testing.assert_close(found, twin, rtol=close, atol=close)
+    twin = toggle_losses(raw[:1], data, masks, nodes, engine="layered")
+    torch.testing.assert_close(found[:1], twin, rtol=close, atol=close)
 
 
 @pytest.mark.parametrize(

@@ -7,12 +7,12 @@ import pytest
 import torch
 
 from glasshouse.graph.data.subgraph import induced
-from glasshouse.graph.training.many.check import planned
 from glasshouse.graph.training.many.graph import BatchedGraph
 from glasshouse.graph.training.many.program import BatchedProgram
-from glasshouse.graph.training.trainer import GNNTrainer, batching_obstacle, sgd
+from glasshouse.graph.training.trainer import GNNTrainer, sgd
 from glasshouse.training.batches import ModuleBatch
-from tests.graph.layers.cases import CASES, CLASSES, TwoLayers, messy_graph
+from tests.graph.layers.cases import CASES, TwoLayers, messy_graph
+from tests.graph.training.many.plans import train_by_plan
 
 APART = {"SAGEConv std", "GENConv powermean", "RGCNConv bases"}  # no type, or options that the type does not know
 MEMBERS = np.random.default_rng(0).random((2, 12)) < 0.8
@@ -28,18 +28,16 @@ def test_a_layer_is_trained_in_one_pass_as_alone(name: str) -> None:
         data.edge_attr = (data.edge_attr[:, 0] > 0).long()
     trainer = GNNTrainer(
         model=lambda: TwoLayers(make, "listed kinds" if values == "kinds" else values),
-        epochs=3,
+        epochs=2,
         optimizer=sgd(lr=0.1),
         device="cpu",
     )
-    assert batching_obstacle(trainer, data, MEMBERS) is None
-    together = trainer.train_many(data, MEMBERS, [1, 2])
+    together, plan = train_by_plan(trainer, data, MEMBERS, [1, 2])
     for model, who, seed in zip(together, MEMBERS, (1, 2), strict=True):
         for ours, theirs in zip(
             model.state_dict().values(), trainer(data, who, seed).state_dict().values(), strict=True
         ):
             torch.testing.assert_close(ours, theirs, atol=2e-5, rtol=1e-4)
     models, graphs = [trainer.model().train() for _ in MEMBERS], [induced(data, who) for who in MEMBERS]  # type: ignore[misc]
-    plan = planned(models, graphs, classes=CLASSES)
     run = BatchedProgram(plan.program, ModuleBatch(models), BatchedGraph.of(graphs), apart=plan.apart)
     assert (run.together, plan.apart) == (2, frozenset())

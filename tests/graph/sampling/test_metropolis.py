@@ -101,19 +101,19 @@ def test_proposals_that_change_more_rows_than_there_are_take_forward_passes(monk
 
 @pytest.mark.parametrize("offline", [False, True])
 def test_long_run_frequencies_match_the_enumerated_posterior(offline: bool) -> None:
-    n = 6
+    n = 5
     usable = some_usable(3, n) if offline else None
-    data = simple_graph(size=n, edges=9, seed=3)
+    data = simple_graph(size=n, edges=7, seed=3)
     models = random_models("gcn", layers=2, count=4, dtype=torch.float32)
-    prior = np.array([0.5, 0.3, 0.6, 0.5, 0.7, 0.4])
+    prior = np.array([0.5, 0.3, 0.6, 0.7, 0.4])
     losses = forward_losses(profile_models(models, data), data)
     masks = np.array(list(itertools.product([False, True], repeat=n)))
     log_joint = [joint_ratio(losses(m), m, usable) + np.log(np.where(m, prior, 1 - prior)).sum() for m in masks]
     expected = np.exp(log_joint) / np.exp(log_joint).sum()
-    options = {"samples": 8000, "thinning": 8, "burn_in": 500, "chains": 2, "prior": prior, "usable_shadows": usable}
+    options = {"samples": 3000, "thinning": 8, "burn_in": 500, "chains": 2, "prior": prior, "usable_shadows": usable}
     drawn, info = metropolis_masks(models, data, **options)  # type: ignore[arg-type]
     seen = np.bincount(drawn @ (1 << np.arange(n)[::-1]), minlength=2**n) / len(drawn)
-    assert np.abs(expected - 1 / 64).sum() / 2 > 0.2, "a flat posterior would prove nothing"
+    assert np.abs(expected - 1 / 2**n).sum() / 2 > 0.2, "a flat posterior would prove nothing"
     assert np.abs(seen - expected).sum() / 2 < 0.07
     assert info.acceptance_rate > 0.1
 

@@ -9,6 +9,7 @@ from torch_geometric.data import Data
 from torch_geometric.utils import erdos_renyi_graph
 
 from glasshouse.graph import toggle_losses
+from glasshouse.graph.models.profile import profile_models
 from glasshouse.graph.rule.ego_nets import draw_ego_nets
 from glasshouse.graph.rule.incremental.balls import draw_rings
 from glasshouse.graph.rule.incremental.graph import coalesce, mask_graph
@@ -46,7 +47,7 @@ def test_all_signals_are_those_of_the_rule(kind: type[nn.Module], hops: Hops, me
     """With a few rows per part, and with all rows in one part."""
     for seed in range(3):
         data = random_data(seed, directed=seed % 2 == 0)
-        models = [Deep(kind, 1 + seed % 3).double().eval() for _ in range(2)]
+        models = profile_models([Deep(kind, 1 + seed % 3).double().eval() for _ in range(2)], data)
         masks, nodes = torch.rand(2, 40) < 0.6, torch.arange(0, 40, 3)
         found = toggle_losses(models, data, masks, nodes, engine="layered", hops=hops, memory=memory)
         right = toggle_losses(models, data, masks, nodes, engine="reference", hops=hops)

@@ -7,6 +7,7 @@ from torch_geometric.data import Data
 from torch_geometric.nn import GCNConv, SAGEConv
 
 from glasshouse.graph.models.networks import GNN, NETWORKS
+from glasshouse.graph.models.profile import profile_models
 from glasshouse.graph.rule.question import Hops
 from glasshouse.graph.rule.reference import reference_losses
 from glasshouse.graph.rule.toggling import toggle_losses
@@ -19,7 +20,7 @@ BOTH: tuple[Hops, ...] = ("model", "affected")
 @settings(max_examples=12, deadline=None)
 @given(case=random_cases(), layers=depths, seed=seeds)
 def test_toggling_equals_the_rule_as_written(architecture: str, case: Case, layers: int, seed: int) -> None:
-    models = random_models(architecture, layers=layers, seed=seed)
+    models = profile_models(random_models(architecture, layers=layers, seed=seed), case.data)
     for hops in BOTH:
         slow = reference_losses(models, case.data, case.masks, case.nodes, hops=hops)
         fast = toggle_losses(models, case.data, case.masks, case.nodes, engine="layered", hops=hops)
@@ -45,7 +46,8 @@ def hub_case(size: int = 60) -> Case:
 
 @pytest.mark.parametrize("architecture", sorted(NETWORKS.names()))
 def test_hubs_are_exact(architecture: str) -> None:
-    case, models = hub_case(), random_models(architecture, layers=2, dtype=torch.float32)
+    case = hub_case()
+    models = profile_models(random_models(architecture, layers=2, dtype=torch.float32), case.data)
     slow = reference_losses(models, case.data, case.masks, case.nodes)
     fast = toggle_losses(models, case.data, case.masks, case.nodes, engine="layered")
     torch.testing.assert_close(fast, slow, atol=1e-4, rtol=1e-5)
@@ -54,7 +56,8 @@ def test_hubs_are_exact(architecture: str) -> None:
 @pytest.mark.parametrize("architecture", sorted(NETWORKS.names()))
 def test_the_answer_does_not_depend_on_the_memory(architecture: str) -> None:
     """One byte is never enough: the work is then done one model, one mask and one target at a time."""
-    case, models = hub_case(12), random_models(architecture, layers=2, count=2, dtype=torch.float32)
+    case = hub_case(12)
+    models = profile_models(random_models(architecture, layers=2, count=2, dtype=torch.float32), case.data)
     roomy, tight = (
         toggle_losses(models, case.data, case.masks, case.nodes[:4], engine="layered", memory=memory)
         for memory in (2**30, 1)

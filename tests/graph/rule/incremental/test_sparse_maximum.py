@@ -5,6 +5,7 @@ import torch
 from hypothesis import HealthCheck, given, settings
 from torch_geometric.data import Data
 
+from glasshouse.graph.models.profile import profile_models
 from glasshouse.graph.rule.incremental import maximum
 from glasshouse.graph.rule.incremental.maximum import Maximum, SparseMaximum, for_features, sparse_rows
 from glasshouse.graph.rule.reference import reference_losses
@@ -28,7 +29,8 @@ def test_lists_of_features_give_the_rule_as_written(
     monkeypatch: pytest.MonkeyPatch, case: Case, layers: int, seed: int
 ) -> None:
     monkeypatch.setattr(maximum, "_MOST", 1.0)
-    data, models = bag_of_words(case), random_models("sage", layers=layers, seed=seed)
+    data = bag_of_words(case)
+    models = profile_models(random_models("sage", layers=layers, seed=seed), data)
     slow = reference_losses(models, data, case.masks, case.nodes)
     for memory in (2**30, 1):
         fast = toggle_losses(models, data, case.masks, case.nodes, engine="layered", memory=memory)

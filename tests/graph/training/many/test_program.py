@@ -34,7 +34,8 @@ from torch_geometric.nn import (
     TransformerConv,
 )
 
-from glasshouse.graph.training.trainer import GNNTrainer, _plan, _untrained, sgd
+from glasshouse.graph.training.trainer import GNNTrainer, sgd
+from tests.graph.training.many.plans import train_by_plan
 
 FEATURES, HIDDEN, CLASSES = 30, 8, 3
 Make = Callable[[int, int], nn.Module]
@@ -70,24 +71,16 @@ class Net(nn.Module):
         return self.second(torch.tanh(self.between(self.first(x, edge_index))), edge_index)  # type: ignore[no-any-return]
 
 
-def apart(trainer: GNNTrainer, data: Data) -> list[str]:
-    """The steps that are done for one model after another; fails if all is."""
-    with torch.random.fork_rng():
-        plan = _plan(trainer, data, MEMBERS, [_untrained(trainer, data, seed) for seed in SEEDS])
-    assert not isinstance(plan, str), plan
-    return sorted(plan.apart)
-
-
 def assert_same(make: Callable[[], nn.Module], data: Data = SPARSE, *, epochs: int = 3) -> list[str]:
     """Parameters and buffers are those of one-at-a-time training; gives what was done apart."""
     trainer = GNNTrainer(model=make, epochs=epochs, optimizer=sgd(0.05), device="cpu")
-    found = apart(trainer, data)
-    for model, who, seed in zip(trainer.train_many(data, MEMBERS, SEEDS), MEMBERS, SEEDS, strict=True):
+    models, plan = train_by_plan(trainer, data, MEMBERS, SEEDS)
+    for model, who, seed in zip(models, MEMBERS, SEEDS, strict=True):
         alone = trainer(data, who, seed)
         for (name, ours), theirs in zip(model.state_dict().items(), alone.state_dict().values(), strict=True):
             torch.testing.assert_close(ours, theirs, atol=2e-5, rtol=1e-4, msg=name)
         assert not model.training
-    return found
+    return sorted(plan.apart)
 
 
 def perceptron(a: int, b: int) -> nn.Module:
@@ -123,10 +116,10 @@ LAYERS: dict[str, Make] = {
 }
 
 
-@pytest.mark.parametrize("data", [SPARSE, DENSE], ids=["sparse", "dense"])
 @pytest.mark.parametrize("name", LAYERS)
-def test_every_layer_trains_together_as_alone(name: str, data: Data) -> None:
-    assert assert_same(lambda: Net(LAYERS[name]), data, epochs=2) == []
+def test_every_layer_trains_together_as_alone(name: str) -> None:
+    """On sparse features; `tests/graph/layers/test_trained.py` has dense ones for every layer type."""
+    assert assert_same(lambda: Net(LAYERS[name]), epochs=2) == []
 
 
 NORMS: dict[str, tuple[Callable[[], nn.Module], list[str]]] = {
@@ -226,8 +219,8 @@ class Dropped(nn.Module):
 @pytest.mark.parametrize("data", [SPARSE, DENSE], ids=["sparse", "dense"])
 def test_dropout_is_drawn_for_each_model_by_its_seed(data: Data) -> None:
     trainer = GNNTrainer(model=lambda: Dropped(0.5), epochs=4, optimizer=sgd(0.05), device="cpu")
-    assert apart(trainer, data) == []
-    many, again = (trainer.train_many(data, MEMBERS, SEEDS) for _ in range(2))
+    (many, plan), (again, _) = (train_by_plan(trainer, data, MEMBERS, SEEDS) for _ in range(2))
+    assert not plan.apart
     few = trainer.train_many(data, MEMBERS[:1], SEEDS[:1])
     for one, other in zip(many, again, strict=True):
         assert all(torch.equal(a, b) for a, b in zip(one.parameters(), other.parameters(), strict=True))

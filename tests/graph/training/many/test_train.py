@@ -19,8 +19,9 @@ from glasshouse.data import complementary_halves
 from glasshouse.graph.data.synthetic import citation_graph
 from glasshouse.graph.models.networks import GNN, NETWORKS
 from glasshouse.graph.training.many.graph import drop
-from glasshouse.graph.training.trainer import GNNTrainer, adam, batching_obstacle, sgd
+from glasshouse.graph.training.trainer import GNNTrainer, adam, sgd
 from glasshouse.training.batches import say_once
+from tests.graph.training.many.plans import train_by_plan
 
 SPARSE = citation_graph(nodes=129, classes=3, words=400, topic_words=20)  # halves of 64 and 65: two padded sizes
 DENSE = citation_graph(nodes=129, classes=3, words=10, topic_words=5)
@@ -37,8 +38,7 @@ def one_at_a_time(trainer: GNNTrainer, data: Data) -> list[nn.Module]:
 
 
 def assert_same_as_one_at_a_time(trainer: GNNTrainer, data: Data) -> None:
-    assert batching_obstacle(trainer, data, MEMBERS) is None
-    batched, alone = trainer.train_many(data, MEMBERS, SEEDS), one_at_a_time(trainer, data)
+    (batched, _), alone = train_by_plan(trainer, data, MEMBERS, SEEDS), one_at_a_time(trainer, data)
     for ours, theirs in zip(states(batched), states(alone), strict=True):
         torch.testing.assert_close(ours, theirs, atol=1e-4, rtol=0)
     for one, other in zip(batched, alone, strict=True):
