@@ -25,7 +25,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple, TextIO
 
-
 # for a run of a few tests, which may have imported less
 _IMPORTED = ("scipy.stats", "sklearn.ensemble", "glasshouse.cli.audit", "glasshouse.cli.saved_runs", "glasshouse.graph")
 
