@@ -32,9 +32,11 @@ sys.meta_path.insert(0, Missing())
 """
 FOREST = """
 import sys
+from pathlib import Path
 import numpy as np
 from sklearn.ensemble import RandomForestClassifier
 from glasshouse import Attacker, LabelOnly, LocalProcesses, Population, audit, complementary_halves
+from glasshouse.config import read_audit_file, run_audit_file
 
 random = np.random.default_rng(0)
 x = random.standard_normal((120, 5))
@@ -44,6 +46,7 @@ forest = RandomForestClassifier(n_estimators=8, random_state=0).fit(x[members], 
 labels = Attacker(query=LabelOnly(votes=4))
 for more in ({"pool": "pool"}, {"attacker": labels}, {"compute": LocalProcesses(workers=1)}):
     result = audit(population, model=forest, members=members, trainer=forest, shadows=4, progress=False, **more)
+run_audit_file(read_audit_file("audit.yaml"), folder=Path())
 print(result.save("run"), "torch" in sys.modules)
 """
 COMMANDS = """
@@ -78,6 +81,15 @@ print(before, "torch" in sys.modules, first == again, first == other)
 """
 
 
+def table(folder: Path) -> None:
+    """A table, and an audit file for a forest on it."""
+    (folder / "people.csv").write_text("age,income\n" + "".join(f"{row % 37},{row % 2}\n" for row in range(100)))
+    (folder / "audit.yaml").write_text(
+        "data: {name: file, path: people.csv, label: income}\nshadows: 4\nattacks: [base]\n"
+        "trainer: {kind: sklearn, estimator: RandomForestClassifier, parameters: {n_estimators: 5}}\n"
+    )
+
+
 def run(folder: Path, *words: str, torch: bool = True) -> subprocess.CompletedProcess[str]:
     """A fresh process in a folder, in which torch may be missing."""
     first = folder / "first"
@@ -102,6 +114,7 @@ def test_nothing_heavy_is_imported_before_it_is_used(words: list[str], tmp_path:
 
 @pytest.mark.parametrize("torch", [False, True], ids=["missing", "installed"])
 def test_a_forest_is_audited_and_its_report_saved_without_torch(torch: bool, tmp_path: Path) -> None:
+    table(tmp_path)
     done = run(tmp_path, "-c", FOREST, torch=torch)
     assert done.stdout == "run False\n", done.stderr
     assert (tmp_path / "run" / "report.html").is_file()
@@ -114,11 +127,7 @@ def test_commands_on_records_and_saved_losses_run_without_torch(tmp_path: Path) 
     shadow_loss, target_loss = random.exponential(size=(6, 200)), random.exponential(size=200)
     evidence = Evidence(target_loss=target_loss, shadow_loss=shadow_loss, shadow_members=shadow_members)
     write_evidence(tmp_path / "losses.npz", evidence, members=random.random(200) < 0.5)
-    (tmp_path / "people.csv").write_text("age,income\n" + "".join(f"{row % 37},{row % 2}\n" for row in range(100)))
-    (tmp_path / "audit.yaml").write_text(
-        "data: {name: file, path: people.csv, label: income}\nshadows: 4\n"
-        "trainer: {kind: sklearn, estimator: RandomForestClassifier, parameters: {n_estimators: 5}}\n"
-    )
+    table(tmp_path)
     commands = ("score losses.npz --json", "audit audit.yaml --out run", "report run", "doctor")
     done = run(tmp_path, "-c", COMMANDS, json.dumps([one.split() for one in commands]), torch=False)
     scored, *others = done.stdout.split("ended with 0\n")
