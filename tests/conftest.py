@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.forked import Forks
+
 # one seed drives everything, the tests' random inputs too; noisy machines must not fail a test by its clock
 settings.register_profile(
     "glasshouse", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow], print_blob=True
@@ -49,6 +51,27 @@ def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
     finally:
         threading.settrace(threads)
         sys.settrace(here)
+
+
+_FORKS = pytest.StashKey[Forks]()
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtestloop(session: pytest.Session) -> None:
+    """Fork once everything is imported and before anything runs; only where a test asks for it."""
+    if any("forks" in getattr(item, "fixturenames", ()) for item in getattr(session, "items", ())):
+        session.config.stash[_FORKS] = Forks()
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    if (forks := session.config.stash.get(_FORKS, None)) is not None:
+        forks.close()
+
+
+@pytest.fixture(scope="session")
+def forks(request: pytest.FixtureRequest) -> Forks:
+    """Runs scripts in processes of their own that have imported everything already."""
+    return request.config.stash[_FORKS]
 
 
 @pytest.fixture(scope="session")

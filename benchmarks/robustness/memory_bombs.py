@@ -15,6 +15,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import hashlib
+import importlib
 import json
 import math
 import os
@@ -33,7 +34,8 @@ from typing import Any
 import numpy as np
 
 import glasshouse.attacks.stacked
-import glasshouse.graph.audit  # noqa: F401 (imported before the fork)
+import glasshouse.cli.audit
+import glasshouse.cli.saved_runs  # noqa: F401 (imported before the fork)
 from glasshouse import audit_evidence
 from glasshouse.cli import main as command
 from glasshouse.evidence import Evidence
@@ -389,6 +391,7 @@ Row = tuple[Bomb, Ended, int, list[str]]
 
 def measure(files: int, *, seed: int, memory: str, limit: int, scale: float) -> Iterator[Row]:
     """Each file's command, how it ended, the most that it may take, and what is wrong."""
+    importlib.import_module("glasshouse.graph.audit")  # before the fork; the other kinds do without
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place) / "files"
         baselines: dict[str, int] = {}

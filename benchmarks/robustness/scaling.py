@@ -22,6 +22,8 @@ from typing import Any
 import numpy as np
 from memory_bombs import Bomb, emptied, halves, in_child, in_child_made
 
+import glasshouse.graph.audit  # noqa: F401 (imported before the fork)
+
 MOST = 3.0  # growth; n log n has 2.2, and processors are shared
 LEAST_SECONDS, LEAST_BYTES = 0.15, 2e7  # what grows by less than this is lost in the noise
 _TABLE = """

@@ -5,8 +5,6 @@ import os
 import select
 import signal
 import socket
-import subprocess
-import sys
 import threading
 import time
 import warnings
@@ -30,6 +28,7 @@ from glasshouse.graph.rule.incremental.engine import default_memory
 from glasshouse.pool import ShadowPool
 from glasshouse.query.classify import query
 from glasshouse.training import mlp
+from tests.compute.work import about, counted, dies_once, workers_of
 
 RANDOM = np.random.default_rng(0)
 POPULATION = Population(RANDOM.normal(size=(40, 3)).astype(np.float32), RANDOM.integers(2, size=40))
@@ -44,12 +43,6 @@ def contents(folder: Path) -> dict[str, bytes]:
 def trained(folder: Path, compute: Compute, trainer: Any = TRAINER, shadows: int = 4) -> dict[str, bytes]:
     ShadowPool.plan(POPULATION, trainer, shadows=shadows, folder=folder, compute=compute).train(progress=False)
     return contents(folder)
-
-
-def about(model: Any, task: int) -> tuple[int, str, int]:
-    """Who did a task, which GPU it saw, and where its model lies; long enough that every worker gets one."""
-    time.sleep(0.3)
-    return os.getpid(), os.environ.get("CUDA_VISIBLE_DEVICES", ""), id(model)
 
 
 def test_local_workers_give_the_same_bytes_and_stay_with_what_they_were_sent(
@@ -82,46 +75,24 @@ def test_lambdas_and_closures_travel_to_workers_and_what_cannot_is_named(tmp_pat
         list(ShadowPool.plan(POPULATION, locked, shadows=4, compute=LocalProcesses(workers=2)))
 
 
-def dies_once(marker: str, task: int) -> int:
-    """A task whose worker is killed the first time it is tried."""
-    if task == 1 and not Path(marker).exists():
-        Path(marker).touch()
-        os.kill(os.getpid(), signal.SIGKILL)
-    return task * 10
-
-
-def workers() -> int:
-    """How many of joblib's worker processes this process has."""
-    command = ["ps", "-ww", "-o", "args=", "--ppid", str(os.getpid())]
-    listed = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603
-    return listed.stdout.count("LokyProcess")
-
-
 def test_a_killed_workers_tasks_are_run_again_and_there_are_no_more_workers_than_tasks(tmp_path: Path) -> None:
-    before, counts, found = workers(), [], {}
+    before, counts, found = workers_of(os.getpid()), [], {}
     for position, result in LocalProcesses(workers=9).run(dies_once, (str(tmp_path / "died"),), [0, 1]):
-        counts.append(workers() - before)
+        counts.append(workers_of(os.getpid()) - before)
         found[position] = result
     assert found == {0: 0, 1: 10}
     assert (tmp_path / "died").exists()
     assert 1 <= max(counts) <= 2
-    assert workers() == before, "a worker is left"
-
-
-def counted(task: int) -> tuple[int, int]:
-    """The process that runs a task, and how many workers its parent has."""
-    listed = ["ps", "-ww", "-o", "args=", "--ppid", str(os.getppid())]
-    found = subprocess.run(listed, capture_output=True, text=True, check=False)  # noqa: S603
-    return os.getpid(), found.stdout.count("LokyProcess") if sys.flags.safe_path else -1
+    assert workers_of(os.getpid()) == before, "a worker is left"
 
 
 def test_one_task_has_one_worker_and_not_this_process() -> None:
-    before = workers()
+    before = workers_of(os.getpid())
     [(position, (process, count))] = list(LocalProcesses(workers=9).run(counted, (), [7]))
     assert position == 0
     assert process != os.getpid()
     assert count == before + 1, "or it imports from the working folder"
-    assert workers() == before, "a worker is left"
+    assert workers_of(os.getpid()) == before, "a worker is left"
 
 
 def test_processes_that_are_started_import_nothing_from_the_working_folder(monkeypatch: pytest.MonkeyPatch) -> None:

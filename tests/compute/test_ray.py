@@ -17,11 +17,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from glasshouse import Evidence, Population
+from glasshouse import Evidence
 from glasshouse.attacks import create
 from glasshouse.compute import RayCluster, ThisProcess, spreading_over
-from glasshouse.core.arrays import BoolArray
 from tests.compute.test_local import HALVES, RANDOM, trained
+from tests.compute.work import SlowTrainer, crowd
 
 ROOT = Path(__file__).parents[2]
 
@@ -34,7 +34,7 @@ def two_nodes() -> Iterator[tuple[Any, Any, int]]:
 
     with pytest.MonkeyPatch.context() as patch, socket.socket() as free:
         places = [str(ROOT), os.environ.get("PYTHONPATH", "")]
-        patch.setenv("PYTHONPATH", os.pathsep.join(places))  # its workers import this file
+        patch.setenv("PYTHONPATH", os.pathsep.join(places))  # its workers import what the tests give them
         patch.setenv("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
         patch.setenv("RAY_CLIENT_SERVER_CHECK_CHANNEL_TIMEOUT_S", "120")  # on a busy machine 30 s are too few
         for name in ("RAY_ADDRESS", "CUDA_VISIBLE_DEVICES"):
@@ -49,13 +49,6 @@ def two_nodes() -> Iterator[tuple[Any, Any, int]]:
         node = cluster.add_node(num_cpus=1, num_gpus=0)
         yield cluster, node, port
         cluster.shutdown()  # type: ignore[no-untyped-call]
-
-
-def crowd(task: int) -> tuple[float, float, str]:
-    """When a task ran, and on which device."""
-    began = time.time()
-    time.sleep(1.0)
-    return began, time.time(), os.environ.get("CUDA_VISIBLE_DEVICES", "")
 
 
 @pytest.mark.filterwarnings("ignore")  # of Ray's own threads and sockets
@@ -76,23 +69,11 @@ def test_tasks_on_a_cluster_do_not_crowd_a_gpu(two_nodes: tuple[Any, Any, int]) 
         assert all(ended <= began for (_, ended), (began, _) in pairwise(turns)), "two tasks shared a device"
 
 
-class SlowTrainer:
-    """Trains long enough for a node to be lost meanwhile, and says the same wherever it runs."""
-
-    def __call__(self, population: Population, members: BoolArray, seed: int) -> Any:
-        time.sleep(1.0)
-        share = float(members.mean())
-        return lambda x: np.stack([x[:, 0] * share, x[:, 1]], axis=1)
-
-    def __repr__(self) -> str:
-        return "SlowTrainer()"
-
-
 CLIENT = """
 import sys
 import ray
 from glasshouse.compute import RayCluster
-from tests.compute.test_local import dies_once
+from tests.compute.work import dies_once
 
 print(sorted(RayCluster(address=sys.argv[1]).run(dies_once, (sys.argv[2],), [0, 1, 2])), ray.is_initialized())
 """

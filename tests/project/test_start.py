@@ -32,9 +32,11 @@ sys.meta_path.insert(0, Missing())
 """
 FOREST = """
 import sys
+from pathlib import Path
 import numpy as np
 from sklearn.ensemble import RandomForestClassifier
 from glasshouse import Attacker, LabelOnly, LocalProcesses, Population, audit, complementary_halves
+from glasshouse.config import read_audit_file, run_audit_file
 
 random = np.random.default_rng(0)
 x = random.standard_normal((120, 5))
@@ -42,9 +44,21 @@ population = Population(x, (x[:, 0] + random.standard_normal(120) > 0).astype(in
 members = complementary_halves(120, models=2, seed=0)[0]
 forest = RandomForestClassifier(n_estimators=8, random_state=0).fit(x[members], population.y[members])
 labels = Attacker(query=LabelOnly(votes=4))
-for more in ({"pool": "pool"}, {"attacker": labels}, {"compute": LocalProcesses(workers=2)}):
+for more in ({"pool": "pool"}, {"attacker": labels}, {"compute": LocalProcesses(workers=1)}):
     result = audit(population, model=forest, members=members, trainer=forest, shadows=4, progress=False, **more)
+run_audit_file(read_audit_file("audit.yaml"), folder=Path())
 print(result.save("run"), "torch" in sys.modules)
+"""
+COMMANDS = """
+import json, sys
+from glasshouse.cli import main
+
+for words in json.loads(sys.argv[1]):
+    sys.argv[1:] = words
+    try:
+        main()
+    except SystemExit as end:
+        print(f"ended with {end.code}", flush=True)
 """
 LATE = """
 import sys
@@ -65,6 +79,15 @@ before = "torch" in sys.modules
 first, again, other = (SklearnTrainer(estimator=Late())(population, everyone, seed).drawn_ for seed in (0, 0, 1))
 print(before, "torch" in sys.modules, first == again, first == other)
 """
+
+
+def table(folder: Path) -> None:
+    """A table, and an audit file for a forest on it."""
+    (folder / "people.csv").write_text("age,income\n" + "".join(f"{row % 37},{row % 2}\n" for row in range(100)))
+    (folder / "audit.yaml").write_text(
+        "data: {name: file, path: people.csv, label: income}\nshadows: 4\nattacks: [base]\n"
+        "trainer: {kind: sklearn, estimator: RandomForestClassifier, parameters: {n_estimators: 5}}\n"
+    )
 
 
 def run(folder: Path, *words: str, torch: bool = True) -> subprocess.CompletedProcess[str]:
@@ -91,6 +114,7 @@ def test_nothing_heavy_is_imported_before_it_is_used(words: list[str], tmp_path:
 
 @pytest.mark.parametrize("torch", [False, True], ids=["missing", "installed"])
 def test_a_forest_is_audited_and_its_report_saved_without_torch(torch: bool, tmp_path: Path) -> None:
+    table(tmp_path)
     done = run(tmp_path, "-c", FOREST, torch=torch)
     assert done.stdout == "run False\n", done.stderr
     assert (tmp_path / "run" / "report.html").is_file()
@@ -103,17 +127,13 @@ def test_commands_on_records_and_saved_losses_run_without_torch(tmp_path: Path) 
     shadow_loss, target_loss = random.exponential(size=(6, 200)), random.exponential(size=200)
     evidence = Evidence(target_loss=target_loss, shadow_loss=shadow_loss, shadow_members=shadow_members)
     write_evidence(tmp_path / "losses.npz", evidence, members=random.random(200) < 0.5)
-    done = run(tmp_path, "-m", "glasshouse.cli", "score", "losses.npz", "--json", torch=False)
-    assert "stacked" in json.loads(done.stdout)["attacks"], done.stderr
-    (tmp_path / "people.csv").write_text("age,income\n" + "".join(f"{row % 37},{row % 2}\n" for row in range(100)))
-    (tmp_path / "audit.yaml").write_text(
-        "data: {name: file, path: people.csv, label: income}\nshadows: 4\n"
-        "trainer: {kind: sklearn, estimator: RandomForestClassifier, parameters: {n_estimators: 5}}\n"
-    )
-    done = run(tmp_path, "-m", "glasshouse.cli", "audit", "audit.yaml", "--out", "run", torch=False)
-    assert done.returncode == 0, done.stderr
-    assert run(tmp_path, "-m", "glasshouse.cli", "report", "run", torch=False).returncode == 0
-    assert "since torch is not installed" in run(tmp_path, "-m", "glasshouse.cli", "doctor", torch=False).stdout
+    table(tmp_path)
+    commands = ("score losses.npz --json", "audit audit.yaml --out run", "report run", "doctor")
+    done = run(tmp_path, "-c", COMMANDS, json.dumps([one.split() for one in commands]), torch=False)
+    scored, *others = done.stdout.split("ended with 0\n")
+    assert "stacked" in json.loads(scored)["attacks"], done.stderr
+    assert len(others) == len(commands), done.stdout + done.stderr
+    assert "since torch is not installed" in others[2]
 
 
 def test_an_estimator_that_imports_torch_when_it_is_fitted_follows_the_seed_from_the_first_fit_on(
@@ -125,9 +145,11 @@ def test_an_estimator_that_imports_torch_when_it_is_fitted_follows_the_seed_from
 
 def test_what_needs_torch_says_in_one_line_what_to_install(tmp_path: Path) -> None:
     (tmp_path / "audit.yaml").write_text("data: {name: digits}\ntrainer: {kind: mlp}\n")
-    for command in (["-m", "glasshouse.cli", "audit", "audit.yaml"], ["-c", "from glasshouse import TorchTrainer"]):
-        done = run(tmp_path, *command, torch=False)
-        assert "needs torch, which is not installed. Run: pip install 'glasshouse[torch]'" in done.stderr
+    script = f"{COMMANDS}\nprint('next', file=sys.stderr)\nfrom glasshouse import TorchTrainer"
+    done = run(tmp_path, "-c", script, '[["audit", "audit.yaml"]]', torch=False)
+    command, code = done.stderr.split("next\n")
+    for told in (command, code):
+        assert "needs torch, which is not installed. Run: pip install 'glasshouse[torch]'" in told
 
 
 @pytest.mark.parametrize("package", [glasshouse, glasshouse.training])

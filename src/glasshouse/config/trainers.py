@@ -13,6 +13,7 @@ from typing import Annotated, Any, Literal
 
 import numpy as np
 from pydantic import Field, model_validator
+from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.utils import all_estimators
 
 from glasshouse.config.trust import called
@@ -220,15 +221,11 @@ class SklearnSection(EstimatorSection):
 
     def build(self, population: Population, folder: Path) -> Trainer:
         """A trainer around a fresh estimator."""
-        kind = "regressor" if population.regression else "classifier"
-        known = dict(all_estimators(type_filter=kind))
-        if self.estimator not in known:
-            hint = did_you_mean(self.estimator, known)
-            raise InputError(f"trainer.estimator: scikit-learn has no {kind} {shortened(self.estimator)}.{hint}")
+        estimator_class = _estimator(self.estimator, "regressor" if population.regression else "classifier")
         rounds = "max_iter" if self.estimator.startswith("HistGradientBoosting") else "n_estimators"
         check_estimator(self.parameters, population, rounds=rounds)
         try:
-            estimator = known[self.estimator](**self.parameters)
+            estimator = estimator_class(**self.parameters)
             estimator._validate_params()  # scikit-learn itself looks at values only when it trains
         except Exception as error:  # each estimator has errors of its own
             said = shortened(str(error), most=300, quoted=False).rstrip(".")
@@ -236,6 +233,27 @@ class SklearnSection(EstimatorSection):
         trainer = SklearnTrainer(estimator=estimator)
         trainer.check(population)
         return trainer
+
+
+# where most of its estimators are; those that are used most come first
+_ROOMS = ("ensemble", "linear_model", "tree", "naive_bayes", "neighbors", "svm", "neural_network", "gaussian_process")
+_KINDS = {"classifier": ClassifierMixin, "regressor": RegressorMixin}
+
+
+def _estimator(name: str, kind: Literal["classifier", "regressor"]) -> Any:
+    """A class of scikit-learn by its name.
+
+    Its rooms are searched one by one: ``all_estimators`` imports all of scikit-learn, and torch where it is installed.
+    """
+    for room in _ROOMS:
+        module = importlib.import_module(f"sklearn.{room}")
+        found = getattr(module, name) if name in module.__all__ else None
+        if isinstance(found, type) and issubclass(found, _KINDS[kind]):
+            return found
+    known = dict(all_estimators(type_filter=kind))
+    if name not in known:
+        raise InputError(f"trainer.estimator: scikit-learn has no {kind} {shortened(name)}.{did_you_mean(name, known)}")
+    return known[name]
 
 
 class PythonTrainer(AnyTrainer):
