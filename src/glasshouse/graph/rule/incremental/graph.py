@@ -140,6 +140,10 @@ class MaskedGraph:
     degree: Tensor  # [N], messages from members, counted with duplicates, without self-loops
     copies: EdgeCopies  # finds the edges of the graph by their ends, for values of edges
 
+    def edges_between(self, source: Tensor, receiver: Tensor) -> tuple[Tensor, Tensor]:
+        """The graph's edges of pairs of nodes of the union [pairs], and which pair each belongs to."""
+        return self.copies.between(source % self.size, receiver % self.size)
+
 
 def mask_graph(edges: Edges, masks: Tensor) -> MaskedGraph:
     """Union of the graphs under masks, bool [masks, n].

@@ -19,8 +19,8 @@ from glasshouse.graph.layers.layer_type import NotDescribed
 from glasshouse.graph.programs.program import MessageStep, arguments_of, toggled_type
 from glasshouse.graph.programs.rows import RowFunction, project, stacked_modules
 from glasshouse.graph.rule.incremental.any_layer import Unknown
-from glasshouse.graph.rule.incremental.attention import Attention, Ends
-from glasshouse.graph.rule.incremental.layer import EdgeValues, Layer
+from glasshouse.graph.rule.incremental.attention import Attention, EdgeValues, Ends
+from glasshouse.graph.rule.incremental.layer import Layer
 from glasshouse.graph.rule.incremental.maximum import Maximum
 from glasshouse.graph.rule.incremental.sum import Summed
 
@@ -156,7 +156,8 @@ def layer_operations(
     joined = sources[0] if len(sources) == 1 else build.rows(_joined, *sources)
     widths = tuple(source.width for source in sources)
     values = {name: edges[name] for name in step.edges}
-    return build.message(Unknown.of(step, layers, widths=widths, edges=values, sample=joined.sample), joined)
+    layer = Unknown(step=step, layers=layers, widths=widths, edges=values, sample=joined.sample)
+    return build.message(layer, joined)
 
 
 def _joined(*rows: Tensor) -> Tensor:
@@ -330,9 +331,9 @@ class _Toggling(_Rows):
             other = one if shown is None or shown is sent else shown.unflatten(2, (heads, -1))
             return Ends(other, one, None if asked is None else asked.unflatten(2, (heads, -1)))
 
-        layer = Attention.of(
-            parts,
-            x.sample,
+        layer = Attention(
+            ends=parts,
+            sample=x.sample,
             score=functools.partial(_scored, score, vectors) if score and vectors else score,
             message=message,
             edges=given,
