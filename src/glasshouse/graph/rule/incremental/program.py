@@ -40,19 +40,7 @@ from glasshouse.graph.rule.question import Question
 
 
 def lower(models: Sequence[Profiled], question: Question) -> list[Operation]:
-    """The operations of models that share a program; the last one gives the logits.
-
-    Example:
-        >>> from torch_geometric.data import Data
-        >>> from glasshouse.graph.models.profile import profile_models
-        >>> from glasshouse.graph.models.networks import build_gnn
-        >>> from glasshouse.graph.rule.question import ask
-        >>> data = Data(x=torch.eye(2), edge_index=torch.tensor([[0, 1], [1, 0]]), y=torch.tensor([0, 1]))
-        >>> models = profile_models([build_gnn("gcn", features=2, hidden=4, classes=2) for _ in range(3)], data)
-        >>> question = ask(data, torch.ones(1, 2, dtype=torch.bool), torch.tensor([0]))
-        >>> [type(one).__name__ for one in lower(models, question)]
-        ['MessageOperation', 'RowOperation', 'MessageOperation']
-    """
+    """The operations of models that share a program; the last one gives the logits."""
     profile = models[0].profile
     program = profile.program
     if program is None:

@@ -7,7 +7,7 @@ weight of an edge, c and k depend on degrees alone, and the rest is not part of 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import torch
 from torch import Tensor
@@ -33,7 +33,7 @@ class Scaling:
     one; ``"listed"``: those of the graph, as edges like all others; or ``"dropped"``.
     """
 
-    normalisation: Normalisation
+    normalisation: Normalisation = "none"
     loops: Loops | None = None  # by default the symmetric normalisation adds self-loops, and others use those listed
     edge_weight: Tensor | None = None  # one weight per edge, [edges], or None if all are 1
     fill: float = 1.0  # of an added self-loop; one of the graph keeps its own weight. It is 1 without weights of edges
@@ -135,22 +135,16 @@ class Summed(Layer):
     """A convolution that sums messages."""
 
     weight: Tensor | None  # from inputs to messages, [models, width, out]; None when messages are the inputs themselves
-    root: Tensor | None  # from a node's own input to its output, outside the sum, [models, width, out]
-    bias: Tensor | None  # [models, out]
-    scaling: Scaling
-    models: int  # how many are stacked
-    sample: Tensor  # some numbers [..., out], for their width and type
+    sample: Tensor  # the weight, or a few inputs [rows, models or 1, width]
+    root: Tensor | None = None  # from a node's own input to its output, outside the sum, [models, width, out]
+    bias: Tensor | None = None  # [models, out]
+    scaling: Scaling = Scaling()
 
-    @classmethod
-    def of(cls, *, weight: Tensor, bias: Tensor | None, root: Tensor | None = None, **options: Any) -> Summed:
-        """A layer with a weight; options are those of :class:`Scaling`."""
-        scaling = Scaling(**options)
-        return cls(weight=weight, root=root, bias=bias, scaling=scaling, models=len(weight), sample=weight)
-
-    @classmethod
-    def without_map(cls, sample: Tensor, *, models: int, bias: Tensor | None, **options: Any) -> Summed:
-        """A layer whose messages are its inputs, such as these rows [rows, models or 1, width]."""
-        return cls(weight=None, root=None, bias=bias, scaling=Scaling(**options), models=models, sample=sample)
+    @property
+    def models(self) -> int:
+        """How many are stacked; 1 if all of them make the same."""
+        stacked = self.bias if self.weight is None else self.weight
+        return int(self.sample.shape[1]) if stacked is None else len(stacked)
 
     @property
     def width(self) -> int:
