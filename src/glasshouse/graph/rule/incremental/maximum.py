@@ -17,7 +17,16 @@ from glasshouse.graph.rule.incremental import triton
 from glasshouse.graph.rule.incremental.balls import Paths, Step
 from glasshouse.graph.rule.incremental.graph import MaskedGraph
 from glasshouse.graph.rule.incremental.layer import Cost, Layer, Toggled, under_every_mask
-from glasshouse.graph.rule.incremental.segments import bag_sum, expand, lookup, slices_within, starts_of
+from glasshouse.graph.rule.incremental.segments import (
+    SparseRows,
+    bag_sum,
+    expand,
+    flat,
+    lookup,
+    slices_within,
+    sparse_rows,
+    starts_of,
+)
 from glasshouse.graph.rule.incremental.triton_maximum import plain_maxima, ranked_senders, toggled_maxima
 
 
@@ -227,36 +236,6 @@ class KeptMaximum:
 
 _MOST = 0.05  # share of non-zero features up to which lists are faster than arrays
 _ENTRY_BYTES = 120  # while entries are sorted, or looked up
-
-
-@dataclass(frozen=True, kw_only=True)
-class SparseRows:
-    """The non-zero features of n nodes: those of node x are at ``start[x] ... start[x + 1] - 1``."""
-
-    start: Tensor  # [n + 1]
-    column: Tensor  # [entries]
-    value: Tensor  # [entries], above 0
-    width: int
-
-    @property
-    def count(self) -> Tensor:
-        """[n], non-zero features of each node."""
-        return self.start.diff()
-
-    def times(self, weight: Tensor) -> Tensor:
-        """The features by a weight [models, width, out], [n, models * out]."""
-        return bag_sum(flat(weight), self.column, self.start, self.value)
-
-
-def sparse_rows(x: Tensor) -> SparseRows:
-    """The non-zero features of x [n, width]."""
-    row, column = x.nonzero(as_tuple=True)
-    return SparseRows(start=starts_of(row, len(x)), column=column, value=x[row, column], width=x.shape[1])
-
-
-def flat(weight: Tensor) -> Tensor:
-    """A weight [models, width, out] with one row per input, [width, models * out]."""
-    return weight.transpose(0, 1).reshape(weight.shape[1], -1)
 
 
 def for_features(layer: Layer, x: Tensor, edge_index: Tensor) -> Layer:

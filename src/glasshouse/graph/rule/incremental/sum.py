@@ -34,7 +34,7 @@ class Scaling:
     """
 
     normalisation: Normalisation = "none"
-    loops: Loops | None = None  # by default the symmetric normalisation adds self-loops, and others use those listed
+    loops: Loops = "listed"
     edge_weight: Tensor | None = None  # one weight per edge, [edges], or None if all are 1
     fill: float = 1.0  # of an added self-loop; one of the graph keeps its own weight. It is 1 without weights of edges
     own: float = 1.0  # what the message of a self-loop is multiplied with; degrees count it once
@@ -63,7 +63,7 @@ class Scaling:
                 degree = weight.new_zeros(len(degree)).index_add_(0, receiver, weight)
         if self.loops == "dropped":
             loops = torch.zeros_like(graph.loops)
-        elif self.loops == "added" or (self.loops is None and self.by_degree):
+        elif self.loops == "added":
             loops = torch.ones_like(graph.loops) if pairs is None else pairs.loops(none=self.fill).repeat(masks)
         else:
             loops = graph.loops if pairs is None else pairs.loops().repeat(masks)
