@@ -5,7 +5,15 @@ from collections import Counter
 import torch
 from hypothesis import given
 
-from glasshouse.graph.rule.incremental.graph import Adjacency, coalesce, mask_graph
+from glasshouse.graph.models.tensor_cache import open_memory
+from glasshouse.graph.rule.incremental.graph import (
+    Adjacency,
+    EdgeCopies,
+    PairWeights,
+    coalesce,
+    coalesced,
+    mask_graph,
+)
 from tests.graph.random_graphs import Case, random_cases
 
 
@@ -41,3 +49,18 @@ def test_under_each_mask_a_node_hears_members_and_sends_to_members(case: Case) -
         assert listed(graph.receivers, size, mask) == receivers
         degree = graph.degree[mask * size : (mask + 1) * size].tolist()
         assert degree == [sum(count for (node, _), count in senders.items() if node == v) for v in range(size)]
+
+
+def test_edges_are_sorted_once_for_all_questions_in_one_memory() -> None:
+    edges = torch.tensor([[1, 0], [0, 1]])
+    with open_memory():
+        assert coalesced(edges, 2, torch.float32) is coalesced(edges, 2, torch.float32)
+
+
+def test_weights_of_repeated_edges_are_added_up_and_the_last_self_loop_counts_where_layers_take_one() -> None:
+    copies = EdgeCopies.of(torch.tensor([[0, 0, 0, 1, 1], [1, 1, 0, 0, 0]]), 3)
+    weights = PairWeights.of(copies, torch.tensor([1.0, 2.0, 5.0, 7.0, 11.0]))
+    assert weights.between(torch.tensor([0, 1, 2]), torch.tensor([1, 0, 2])).tolist() == [3.0, 18.0, 0.0]
+    looped = PairWeights.of(EdgeCopies.of(torch.tensor([[1, 1], [1, 1]]), 2), torch.tensor([5.0, 3.0]))
+    assert looped.loops().tolist() == [0.0, 8.0]
+    assert looped.loops(none=1.0).tolist() == [1.0, 3.0]

@@ -19,7 +19,7 @@ def two_layers() -> list[ChangedBalls]:
     value = build.features(torch.ones(3, FEATURES))
     for width in (FEATURES, 8):
         weight = torch.ones(1, width, 8)
-        value = build.rows(torch.relu, build.message(Summed.of(weight=weight, bias=None, normalisation="none"), value))
+        value = build.rows(torch.relu, build.message(Summed(weight=weight, sample=weight), value))
     return changed_balls(build.operations, radius=None)
 
 

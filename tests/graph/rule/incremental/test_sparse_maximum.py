@@ -7,7 +7,8 @@ from torch_geometric.data import Data
 
 from glasshouse.graph.models.profile import profile_models
 from glasshouse.graph.rule.incremental import maximum
-from glasshouse.graph.rule.incremental.maximum import Maximum, SparseMaximum, for_features, sparse_rows
+from glasshouse.graph.rule.incremental.maximum import Maximum, SparseMaximum, for_features
+from glasshouse.graph.rule.incremental.segments import sparse_rows
 from glasshouse.graph.rule.reference import reference_losses
 from glasshouse.graph.rule.toggling import toggle_losses
 from tests.graph.random_graphs import Case, depths, random_cases, random_models, seeds

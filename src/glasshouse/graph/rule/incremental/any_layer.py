@@ -9,7 +9,7 @@ import copy
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -19,31 +19,18 @@ from torch import Tensor, nn
 from glasshouse.graph.layers.layer_type import is_altered
 from glasshouse.graph.programs.program import MessageStep, filled
 from glasshouse.graph.rule.ego_nets import EgoNets, draw_ego_nets
-from glasshouse.graph.rule.incremental.balls import Ball, Rings
+from glasshouse.graph.rule.incremental.balls import Ball, Step
 from glasshouse.graph.rule.incremental.graph import MaskedGraph
-from glasshouse.graph.rule.incremental.layer import Cost, Toggled, under_every_mask
+from glasshouse.graph.rule.incremental.layer import Cost, Layer, Toggled, under_every_mask
 from glasshouse.graph.rule.incremental.segments import distinct, expand, lookup, segment_sum, slices_within
 from glasshouse.training.batches import spread
 
 
 class Copies:
-    """Copies of a layer with its weights, as many as there are threads that call it at the same time.
-
-    Args:
-        layer: it is copied, and never called by `one`.
-
-    Example:
-        >>> copies = Copies(nn.Linear(3, 2))
-        >>> with copies.one() as first, copies.one() as second:
-        ...     first is second
-        False
-        >>> with copies.one() as again:
-        ...     again is first or again is second
-        True
-    """
+    """Copies of a layer with its weights, as many as there are threads that call it at the same time."""
 
     def __init__(self, layer: nn.Module) -> None:
-        self._layer = layer
+        self._layer = layer  # it is copied, and never called by `one`
         self._free: list[nn.Module] = []
         self._lock = threading.Lock()
 
@@ -60,16 +47,7 @@ class Copies:
 
 
 def can_copy(layer: nn.Module) -> bool:
-    """Whether a copy can stand for a layer; hooks and methods put into it may keep a state elsewhere.
-
-    Example:
-        >>> can_copy(nn.Linear(3, 2))
-        True
-        >>> layer = nn.Linear(3, 2)
-        >>> layer.lock = threading.Lock()
-        >>> can_copy(layer)
-        False
-    """
+    """Whether a copy can stand for a layer; hooks and methods put into it may keep a state elsewhere."""
     if is_altered(layer):
         return False
     try:
@@ -84,40 +62,30 @@ _NEAR = 2**26  # bytes of a part on a CPU: what one operation has made is still 
 
 
 @dataclass(frozen=True, kw_only=True)
-class Unknown:
-    """A layer that is asked itself; exact if a row depends on senders up to ``hops`` away and on their degrees.
+class Unknown(Layer):
+    """A layer that is asked itself; exact if a row depends on senders up to ``hops`` away and on their degrees."""
 
-    Args:
-        step: how the program calls it.
-        layers: the layer of each model.
-        widths: of the values that it reads, which lie side by side in its input.
-        width: of its output.
-        edges: by name, values of the edges that it reads, [edges, models or 1, ...].
-        dtype: of its output; whole numbers in, as codes, may well be fractions out.
-    """
+    step: MessageStep  # how the program calls it
+    layers: Sequence[nn.Module]  # the layer of each model
+    widths: tuple[int, ...]  # of the values that it reads, which lie side by side in its input
+    edges: Mapping[str, Tensor]  # by name, values of the edges that it reads, [edges, models or 1, ...]
+    sample: Tensor  # a few inputs [rows, models or 1, widths]
 
-    step: MessageStep
-    layers: Sequence[nn.Module]
-    widths: tuple[int, ...]
-    width: int
-    edges: Mapping[str, Tensor]
-    dtype: torch.dtype = torch.float32
+    @cached_property
+    def _answer(self) -> Tensor:
+        """What it gives for a few rows and one edge; whole numbers in, as codes, may well be fractions out."""
+        edge = torch.tensor([[0], [1]], device=self.sample.device)[:, : min([1, *map(len, self.edges.values())])]
+        return self.ask(0, self.sample[:, 0], edge, torch.zeros_like(edge[0]))
 
-    @classmethod
-    def of(
-        cls,
-        step: MessageStep,
-        layers: Sequence[nn.Module],
-        *,
-        widths: tuple[int, ...],
-        edges: Mapping[str, Tensor],
-        sample: Tensor,
-    ) -> Unknown:
-        """A layer, whose output is found by asking it about a few rows [rows, models or 1, widths] and one edge."""
-        layer = cls(step=step, layers=layers, widths=widths, width=0, edges=edges)
-        edge = torch.tensor([[0], [1]], device=sample.device)[:, : min([1, *map(len, edges.values())])]
-        answer = layer.ask(0, sample[:, 0], edge, torch.zeros_like(edge[0]))
-        return replace(layer, width=int(answer.shape[1]), dtype=answer.dtype)
+    @property
+    def width(self) -> int:
+        """Columns of its output, of one model."""
+        return int(self._answer.shape[1])
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """Of its output."""
+        return self._answer.dtype
 
     @property
     def hops(self) -> int:
@@ -213,9 +181,9 @@ class KeptUnknown:
     inputs: Tensor
     limit: int
 
-    def toggle(self, changed: Tensor | None, rings: Rings, *, inner: int, outer: int) -> Toggled:
+    def toggle(self, changed: Tensor | None, step: Step) -> Toggled:
         """See :class:`~glasshouse.graph.rule.incremental.layer.Kept`."""
-        ball, source, layer = rings.balls[outer], rings.balls[inner], self.layer
+        ball, source, layer = step.ball, step.source, self.layer
         made = self.inputs.new_empty(len(layer.layers), len(ball.node), layer.width, dtype=layer.dtype)
         limit = self.limit if made.is_cuda else min(self.limit, _NEAR)
         for rows in slices_within(self._net_bytes[ball.node], limit):
@@ -226,8 +194,8 @@ class KeptUnknown:
             first, last = int(targets[0]), int(targets[-1]) + 1
             nets = draw_ego_nets(
                 self.graph,
-                rings.targets,
-                rings.removes,
+                step.rings.targets,
+                step.rings.removes,
                 distinct(torch.cat([keys, ball.keys[ball.centre[first:last]]])),
                 hops=layer.hops,
                 degrees=layer.beyond,

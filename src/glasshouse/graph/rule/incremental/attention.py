@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Literal, NamedTuple
 
 import torch
@@ -14,19 +15,11 @@ from torch import Tensor
 
 from glasshouse.graph.layers.layer_type import LeakySum
 from glasshouse.graph.rule.incremental import triton
-from glasshouse.graph.rule.incremental.balls import Rings
+from glasshouse.graph.rule.incremental.balls import Step
 from glasshouse.graph.rule.incremental.graph import MaskedGraph
-from glasshouse.graph.rule.incremental.layer import (
-    Cost,
-    EdgeValues,
-    Messages,
-    Toggled,
-    messages_of,
-    summed_features,
-    under_every_mask,
-)
+from glasshouse.graph.rule.incremental.layer import Cost, Layer, Toggled, under_every_mask
 from glasshouse.graph.rule.incremental.segments import expand, lookup, segment_sum, slices_within, starts_of
-from glasshouse.graph.rule.incremental.triton_attention import Scored, attended, attended_afresh, attended_update
+from glasshouse.graph.rule.incremental.triton_attention import Scored, attended, attended_after
 
 _KEPT_SHARE = 0.25  # a denominator that falls below this share of itself has lost digits: the row is summed again
 _HIGHEST = 20.0  # also a row with a new sender this far above the old maximum, before exponentials overflow
@@ -68,86 +61,67 @@ class Ends(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Attention:
-    """Messages of pairs, weighted; arguments as of `glasshouse.graph.layers.layer_type.Operations.attend`.
+class EdgeValues:
+    """Features of the edges, and what each model makes of them."""
 
-    Args:
-        ends: from inputs [rows, models or 1, width] to their parts.
-        score: from parts [pairs, models or 1, heads, ...] to scores [pairs, models, heads], or None.
-        message: likewise, to messages [pairs, models, heads, channels]; None for what is sent.
-        edges: what edges give, or None.
-        loops: features of an added self-loop, or None.
-        mean: whether weights are divided by their sum.
-        concat: heads side by side, else their mean.
-        bias: [models, out] or None.
-        models: how many models are stacked; 1 if all of them make the same.
-        heads: of one model.
-        channels: of one head's values.
-        beside: numbers of one row beside its values: what it shows and asks for.
-        sample: some numbers, for their type and device.
+    values: Tensor  # [edges, models or 1, width]
+    map: Callable[[Tensor], Tensor] | None = None  # from features [some, models or 1, width] to what is used
 
-    Example:
-        >>> def ends(rows):
-        ...     heads = rows.unflatten(2, (4, -1))
-        ...     return Ends(heads, heads, heads)
-        >>> Attention.of(ends, torch.ones(5, 2, 8), score=lambda s, r, e: (s * r).sum(-1), concat=False).width
-        2
-    """
+    def of(self, number: Tensor) -> Tensor:
+        """What edges [some] give, [some, models or 1, out]."""
+        return self.made(self.values[number])
 
-    ends: Callable[[Tensor], Ends]
-    score: Callable[..., Tensor] | None
-    message: Callable[..., Tensor] | None
-    edges: EdgeValues | None
-    loops: float | Literal["mean"] | None
-    mean: bool
-    concat: bool
-    bias: Tensor | None
-    models: int
-    heads: int
-    channels: int
-    beside: int
-    sample: Tensor
-    divides_by_degree: bool = False
-    counts_senders: bool = False
-    hops: int = 1
+    def made(self, values: Tensor) -> Tensor:
+        """Features [some, models or 1, width] as they are used."""
+        return values if self.map is None else self.map(values)
 
-    @classmethod
-    def of(
-        cls,
-        ends: Callable[[Tensor], Ends],
-        sample: Tensor,
-        *,
-        score: Callable[..., Tensor] | None = None,
-        message: Callable[..., Tensor] | None = None,
-        edges: EdgeValues | None = None,
-        loops: float | Literal["mean"] | None = None,
-        mean: bool = True,
-        concat: bool = True,
-        bias: Tensor | None = None,
-    ) -> Attention:
-        """A layer, whose widths are found with a few rows [rows, models or 1, width]."""
-        parts = ends(sample)
-        given = () if edges is None else (edges.of(torch.arange(min(1, len(edges.values)), device=sample.device)),)
-        return cls(
-            ends=ends,
-            score=score,
-            message=message,
-            edges=edges,
-            loops=loops,
-            mean=mean,
-            concat=concat,
-            bias=bias,
-            models=max(part.shape[1] for part in (*parts, *given) if part is not None),
-            heads=int(parts.sent.shape[2]),
-            channels=int(parts.sent.shape[3]),
-            beside=sum(part.shape[2] * part.shape[3] for part in parts if part is not None and part is not parts.sent),
-            sample=sample,
-        )
+
+@dataclass(frozen=True, kw_only=True)
+class Attention(Layer):
+    """Messages of pairs, weighted; arguments as of `glasshouse.graph.layers.layer_type.Operations.attend`."""
+
+    ends: Callable[[Tensor], Ends]  # from inputs [rows, models or 1, width] to their parts
+    sample: Tensor  # a few such inputs, to find widths
+    score: Callable[..., Tensor] | None = None  # of pairs, from their parts [pairs, models or 1, heads, ...]
+    message: Callable[..., Tensor] | None = None  # likewise [pairs, models, heads, channels]; None for what is sent
+    edges: EdgeValues | None = None  # what edges give
+    loops: float | Literal["mean"] | None = None  # features of an added self-loop
+    mean: bool = True  # whether weights are divided by their sum
+    concat: bool = True  # heads side by side, else their mean
+    bias: Tensor | None = None  # [models, out]
+
+    @cached_property
+    def _parts(self) -> Ends:
+        return self.ends(self.sample)
+
+    @cached_property
+    def models(self) -> int:
+        """How many models are stacked; 1 if all of them make the same."""
+        given = [part for part in self._parts if part is not None]
+        if self.edges is not None:
+            first = torch.arange(min(1, len(self.edges.values)), device=self.sample.device)
+            given.append(self.edges.of(first))
+        return max(part.shape[1] for part in given)
+
+    @property
+    def heads(self) -> int:
+        """Of one model."""
+        return int(self._parts.sent.shape[2])
+
+    @property
+    def channels(self) -> int:
+        """Of one head's values."""
+        return int(self._parts.sent.shape[3])
 
     @property
     def width(self) -> int:
         """Columns of the output of one model."""
         return self.channels * self.heads if self.concat else self.channels
+
+    @property
+    def means(self) -> bool:
+        """Whether the features of a self-loop are the mean of those of the messages, and so change with them."""
+        return self.edges is not None and self.loops == "mean"
 
     def fused(self, values: Tensor) -> bool:
         """Whether kernels do the work: they know GAT's scores, with a self-loop at every node."""
@@ -162,7 +136,9 @@ class Attention:
     def cost(self, *, shared: bool) -> Cost:
         """See :class:`~glasshouse.graph.rule.incremental.layer.Layer`."""
         item = self.models * self.sample.element_size()
-        sent, beside, scores = self.heads * self.channels * item, self.beside * item, self.heads * item
+        sent, scores = self.heads * self.channels * item, self.heads * item
+        others = [part for part in self._parts if part is not None and part is not self._parts.sent]
+        beside = sum(part.shape[2] * part.shape[3] for part in others) * item  # what a row shows and asks for
         path = 32 if self.fused(self.sample) else 4 * sent + 4 * beside + 2 * scores + 64  # kernels store nothing
         return Cost(node=3 * sent + beside + 2 * scores, row=4 * sent + 2 * beside, path=path)
 
@@ -214,31 +190,60 @@ def _weighted(values: Tensor, share: Tensor) -> Tensor:
 class _Softmax:
     """Collects the senders of some rows, then sums them relative to the largest score, so that nothing overflows."""
 
-    def __init__(self, layer: Attention, *, rows: int, asked: Tensor | None) -> None:
-        self.layer, self.rows, self.asked = layer, rows, asked  # what the rows ask for, [rows, models, heads, columns]
+    def __init__(self, kept: KeptAttention, node: Tensor, own: Ends) -> None:
+        self.kept, self.node, self.own = kept, node, own  # whose rows, and what they show, send and ask for
         self.parts: list[tuple[Tensor, Tensor, Tensor, Tensor | None]] = []
+        self.features: Tensor | None = None  # float64 [rows, ...], those of edges added up, if self-loops need them
 
-    def add(self, senders: Ends, owner: Tensor, messages: Messages) -> None:
-        """Add the messages of pairs: their senders [pairs], and the row of each (ascending)."""
-        owner = messages.spread(owner)
-        asked = None if self.asked is None else self.asked[owner]
-        score, values = self.layer.pairs(senders.each(messages.spread), asked, messages.edges)
-        self.parts.append((values, score, owner, messages.times))
+    def add(self, senders: Ends, other: Tensor, owner: Tensor, times: Tensor) -> None:
+        """Add pairs [pairs]: what senders show, which nodes they are, the row of each (ascending), and its edges."""
+        edges, graph, rows = self.kept.layer.edges, self.kept.graph, len(self.node)
+        if edges is None:
+            self._add(senders, owner, None, times)
+            return
+        number, pair = graph.edges_between(other, self.node[owner])
+        owner, values = owner[pair], edges.values[number]
+        if self.kept.layer.means:
+            found = segment_sum(values.double().flatten(1), starts_of(owner, rows)).view(rows, *values.shape[1:])
+            self.features = found if self.features is None else self.features + found
+        self._add(senders.at(pair), owner, edges.made(values), None)
+
+    def add_loops(self, messages: Tensor) -> None:
+        """Add the self-loops of rows that have so many messages, [rows], to their senders."""
+        graph, edges, fill = self.kept.graph, self.kept.layer.edges, self.kept.layer.loops
+        if fill is None:
+            looped = (graph.loops[self.node] > 0).nonzero().squeeze(1)
+            where = self.node[looped]
+            self.add(self.own.at(looped), where, looped, graph.loops[where])
+            return
+        given = None
+        if edges is not None:
+            if self.features is not None:
+                values = (self.features / messages.clamp(min=1).view(-1, 1, 1)).to(edges.values.dtype)
+            else:
+                values = edges.values.new_full((len(self.node), *edges.values.shape[1:]), float(fill))
+            given = edges.made(values)
+        self._add(self.own, torch.arange(len(self.node), device=self.node.device), given, None)
+
+    def _add(self, senders: Ends, owner: Tensor, edges: Tensor | None, times: Tensor | None) -> None:
+        asked = None if self.own.asked is None else self.own.asked[owner]
+        score, values = self.kept.layer.pairs(senders, asked, edges)
+        self.parts.append((values, score, owner, times))
 
     def sums(self) -> tuple[Tensor, Tensor, Tensor]:
         """Largest score and denominator [rows, models, heads], and numerator [rows, models, heads, channels]."""
-        values, score, _, _ = self.parts[0]
-        highest = score.new_full((self.rows, *score.shape[1:]), -torch.inf)
+        rows, (values, score, _, _) = len(self.node), self.parts[0]
+        highest = score.new_full((rows, *score.shape[1:]), -torch.inf)
         for _, score, owner, _ in self.parts:
             highest.scatter_reduce_(0, owner.view(-1, 1, 1).expand_as(score), score, "amax")
-        below, above = torch.zeros_like(highest), highest.new_zeros(self.rows, *values.shape[1:])
+        below, above = torch.zeros_like(highest), highest.new_zeros(rows, *values.shape[1:])
         for values, score, owner, times in self.parts:
             share = (score - highest[owner]).exp_()
             if times is not None:
                 share *= times.view(-1, 1, 1)
-            start = starts_of(owner, self.rows)
+            start = starts_of(owner, rows)
             below += segment_sum(share.flatten(1), start).view_as(below)
-            equal = self.layer.score is None and times is None  # every share is 1
+            equal = self.kept.layer.score is None and times is None  # every share is 1
             weighted = values if equal else _weighted(values, share)
             above += segment_sum(weighted.flatten(1), start).view_as(above)
         return highest, below, above
@@ -258,125 +263,69 @@ class KeptAttention:
 
     def fill(self) -> None:
         """Sum the messages of all nodes."""
-        graph, sources, edges = self.graph, self.graph.sources, self.layer.edges
+        sources = self.graph.sources
         for piece in slices_within((sources.count + 1) * self.layer.cost(shared=False).path, self.limit):
             rows = torch.arange(piece.start, piece.stop, device=self.above.device)
             entry, owner = expand(sources.start[rows], sources.count[rows])
-            other, own = sources.other[entry], self.parts.at(rows)
-            softmax = _Softmax(self.layer, rows=len(rows), asked=own.asked)
-            softmax.add(
-                self.parts.at(other), owner, messages_of(graph, edges, other, rows[owner], sources.weight[entry])
-            )
-            features = self._sum_features(other, rows[owner], owner, len(rows))
-            self._add_loops(softmax, own, rows, features, graph.degree[rows])
+            softmax, other = _Softmax(self, rows, self.parts.at(rows)), sources.other[entry]
+            softmax.add(self.parts.at(other), other, owner, sources.weight[entry])
+            softmax.add_loops(self.graph.degree[rows])
             self.highest[piece], self.below[piece], self.above[piece] = softmax.sums()
 
-    @property
-    def _means(self) -> bool:
-        """Whether the features of a self-loop are the mean of those of the messages, and so change with them."""
-        return self.layer.edges is not None and self.layer.loops == "mean"
-
-    def _sum_features(self, source: Tensor, receiver: Tensor, owner: Tensor, rows: int) -> Tensor | None:
-        """Sums of the features of edges, float64 [rows, ...], if self-loops need them."""
-        edges = self.layer.edges
-        if edges is None or not self._means:
-            return None
-        return summed_features(edges, self.graph, source, receiver, owner, rows)
-
-    def _add_loops(self, softmax: _Softmax, own: Ends, node: Tensor, features: Tensor | None, messages: Tensor) -> None:
-        """Add the self-loops of rows to their senders.
-
-        Args:
-            softmax: of the rows.
-            own: their parts.
-            node: their nodes [rows].
-            features: sums of the features of their messages.
-            messages: how many messages there are, [rows].
-        """
-        edges, fill = self.layer.edges, self.layer.loops
-        if fill is None:
-            looped = (self.graph.loops[node] > 0).nonzero().squeeze(1)
-            where = node[looped]
-            softmax.add(own.at(looped), looped, messages_of(self.graph, edges, where, where, self.graph.loops[where]))
-            return
-        given = None
-        if edges is not None:
-            if features is not None:
-                values = (features / messages.clamp(min=1).view(-1, 1, 1)).to(edges.values.dtype)
-            else:
-                values = edges.values.new_full((len(node), *edges.values.shape[1:]), float(fill))
-            given = edges.made(values)
-        every = torch.arange(len(node), device=node.device)
-        softmax.add(own, every, Messages(pair=None, times=None, edges=given))
-
-    def toggle(self, changed: Tensor | None, rings: Rings, *, inner: int, outer: int) -> Toggled:
+    def toggle(self, changed: Tensor | None, step: Step) -> Toggled:
         """See :class:`~glasshouse.graph.rule.incremental.layer.Kept`."""
         if self.layer.fused(self.above):
-            return Toggled(self._fused(changed, rings, inner, outer))
-        ball, source, paths = rings.balls[outer], rings.balls[inner], rings.paths(inner, outer)
+            return Toggled(self._fused(changed, step))
+        ball, source, paths = step.ball, step.source, step.paths
         fresh = self.parts.at(source.node) if changed is None else self.layer.ends(changed)
         afresh = torch.zeros_like(ball.node, dtype=torch.bool)
         if changed is not None and self.parts.asked is None and self.layer.loops is None:
             afresh[paths.inside] = self.graph.loops[source.node] > 0  # the row's message to itself changes
         elif changed is not None:
             afresh[paths.inside] = True  # the row asks for something else, so every weight changes
-        if self._means:
+        if self.layer.means:
             afresh |= ball.degree_change != 0
-        above, below, spoilt = self._update(fresh, rings, inner, outer, skip=afresh, same=changed is None)
+        above, below, spoilt = self._update(fresh, step, skip=afresh, same=changed is None)
         rows = (afresh | spoilt).nonzero().squeeze(1)
         senders = self.graph.sources.count[ball.node[rows]] + paths.start.diff()[rows] + 1
         for part in slices_within(senders * self.layer.cost(shared=False).path, self.limit):  # a hub has many
             some = rows[part]
-            above[some], below[some] = self._sum_afresh(fresh, rings, inner, outer, some)
+            above[some], below[some] = self._sum_afresh(fresh, step, some)
         return Toggled(self.layer.combine(above, below))
 
-    def _fused(self, changed: Tensor | None, rings: Rings, inner: int, outer: int) -> Tensor:
+    def _fused(self, changed: Tensor | None, step: Step) -> Tensor:
         """The same in two passes on a GPU: rows whose messages are exchanged, then those that are summed afresh."""
-        ball, source, paths = rings.balls[outer], rings.balls[inner], rings.paths(inner, outer)
-        kept, news = self.parts.scored(), None if changed is None else self.layer.ends(changed).scored()
-        kind = torch.zeros_like(source.node, dtype=torch.int32)
-        kind[source.centre] = 2 - rings.removes.to(torch.int32)
-        place = torch.full_like(ball.node, -1)
-        place[paths.inside] = torch.arange(len(source.node), device=place.device)
-        slope: float = self.layer.score.slope  # type: ignore[union-attr]
+        news = None if changed is None else self.layer.ends(changed).scored()
         sums = (self.highest.flatten(1), self.below.flatten(1), self.above.flatten(1, 2))
-        rows, spoilt = attended_update(
-            *(kept, sums, news, ball, source, paths),
-            inner=place,
-            kind=kind,
-            slope=slope,
-            limit=_HIGHEST,
-            share=_KEPT_SHARE,
-        )
-        again = spoilt.nonzero().squeeze(1)
-        attended_afresh(rows, again, kept, news, ball, source, paths, self.graph, inner=place, kind=kind, slope=slope)
+        slope: float = self.layer.score.slope  # type: ignore[union-attr]
+        options = {"slope": slope, "limit": _HIGHEST, "share": _KEPT_SHARE}
+        rows = attended_after(self.parts.scored(), sums, news, step, self.graph, **options)
         return self.layer.finish(rows.view(len(rows), *self.above.shape[1:]))
 
-    def _update(
-        self, fresh: Ends, rings: Rings, inner: int, outer: int, *, skip: Tensor, same: bool
-    ) -> tuple[Tensor, Tensor, Tensor]:
+    def _update(self, fresh: Ends, step: Step, *, skip: Tensor, same: bool) -> tuple[Tensor, Tensor, Tensor]:
         """Numerators and denominators after the exchange of changed messages, and the rows where that lost digits."""
-        ball, source, paths = rings.balls[outer], rings.balls[inner], rings.paths(inner, outer)
+        ball, source, paths = step.ball, step.source, step.paths
         layer, receiver = self.layer, paths.receiver
         wanted = (~skip[receiver]).nonzero().squeeze(1)
         receiver, sender = receiver[wanted], paths.source[wanted]
         node, before = source.node[sender], self.below[ball.node]
-        messages = messages_of(self.graph, layer.edges, node, ball.node[receiver], paths.weight[wanted])
-        receiver, sender, node = messages.spread(receiver), messages.spread(sender), messages.spread(node)
+        times, edges = paths.weight[wanted], None
+        if layer.edges is not None:  # each edge of a pair is a message of its own
+            number, pair = self.graph.edges_between(node, ball.node[receiver])
+            receiver, sender, node = receiver[pair], sender[pair], node[pair]
+            times, edges = torch.ones_like(times[pair]), layer.edges.of(number)
         asked = None if self.parts.asked is None else self.parts.asked[ball.node[receiver]]
         highest = self.highest[ball.node[receiver]]
         spoilt = torch.zeros_like(skip)
         spoilt[receiver[torch.isinf(highest).flatten(1).any(1)]] = True  # it had no sender before
         highest = highest.masked_fill(torch.isinf(highest), 0)
-        new, new_values = layer.pairs(fresh.at(sender), asked, messages.edges)
+        new, new_values = layer.pairs(fresh.at(sender), asked, edges)
         # the first layer's inputs do not change: each message of a target comes or goes as it is
-        old, old_values = (new, new_values) if same else layer.pairs(self.parts.at(node), asked, messages.edges)
+        old, old_values = (new, new_values) if same else layer.pairs(self.parts.at(node), asked, edges)
         new, old = new - highest, old - highest
         spoilt[receiver[(new > _HIGHEST).flatten(1).any(1)]] = True
-        arrives, leaves = torch.ones_like(source.degree_change), torch.ones_like(source.degree_change)
-        arrives[source.centre] = (~rings.removes).to(arrives.dtype)  # a removed target no longer sends
-        leaves[source.centre] = rings.removes.to(leaves.dtype)  # an added one did not send before
-        times = 1 if messages.times is None else messages.times
+        arrives = (step.kind != 1).to(source.degree_change.dtype)  # a removed target no longer sends
+        leaves = (step.kind != 2).to(source.degree_change.dtype)  # an added one did not send before
         new = new.clamp_(max=_HIGHEST).exp_() * (times * arrives[sender]).view(-1, 1, 1)
         old = old.clamp_(max=_HIGHEST).exp_() * (times * leaves[sender]).view(-1, 1, 1)
         start = starts_of(receiver, len(ball.node))
@@ -389,34 +338,26 @@ class KeptAttention:
         above = self.above[ball.node]
         return above + segment_sum(change.flatten(1), start).view_as(above), below, spoilt
 
-    def _sum_afresh(self, fresh: Ends, rings: Rings, inner: int, outer: int, rows: Tensor) -> tuple[Tensor, Tensor]:
+    def _sum_afresh(self, fresh: Ends, step: Step, rows: Tensor) -> tuple[Tensor, Tensor]:
         """Numerators and denominators of some rows of the ball from all their senders."""
-        ball, source, paths = rings.balls[outer], rings.balls[inner], rings.paths(inner, outer)
-        edges, sources, node, size = self.layer.edges, self.graph.sources, ball.node[rows], len(self.graph.members)
+        ball, source, paths = step.ball, step.source, step.paths
+        sources, node, size = self.graph.sources, ball.node[rows], len(self.graph.members)
         place, within = lookup(source.keys, ball.keys[rows])
         own = fresh.at(torch.where(within, place, 0)).where(within, self.parts.at(node))
-        softmax = _Softmax(self.layer, rows=len(rows), asked=own.asked)
+        softmax = _Softmax(self, node, own)
         # senders as they were
         entry, owner = expand(sources.start[node], sources.count[node])
         _, moved = lookup(source.keys, ball.target[rows][owner] * size + sources.other[entry])
         still = (~moved).nonzero().squeeze(1)
         entry, owner = entry[still], owner[still]
         other = sources.other[entry]
-        softmax.add(
-            self.parts.at(other), owner, messages_of(self.graph, edges, other, node[owner], sources.weight[entry])
-        )
-        features = self._sum_features(other, node[owner], owner, len(rows))
+        softmax.add(self.parts.at(other), other, owner, sources.weight[entry])
         # changed senders; a removed target is not among them
-        here = torch.ones_like(source.node, dtype=torch.bool)
-        here[source.centre] = ~rings.removes
         entry, owner = expand(paths.start[rows], paths.start[rows + 1] - paths.start[rows])
-        sends = here[paths.source[entry]].nonzero().squeeze(1)
+        sends = (step.kind != 1)[paths.source[entry]].nonzero().squeeze(1)
         entry, owner = entry[sends], owner[sends]
         sender = paths.source[entry]
-        other = source.node[sender]
-        softmax.add(fresh.at(sender), owner, messages_of(self.graph, edges, other, node[owner], paths.weight[entry]))
-        more = self._sum_features(other, node[owner], owner, len(rows))
-        features = features + more if features is not None and more is not None else None
-        self._add_loops(softmax, own, node, features, self.graph.degree[node] + ball.degree_change[rows])
+        softmax.add(fresh.at(sender), source.node[sender], owner, paths.weight[entry])
+        softmax.add_loops(self.graph.degree[node] + ball.degree_change[rows])
         _, below, above = softmax.sums()
         return above, below

@@ -6,7 +6,8 @@ layer changes, and the messages that change them, are the same for all models, s
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import cached_property
 
 import torch
 from torch import Tensor
@@ -61,23 +62,15 @@ class Paths:
         return torch.repeat_interleave(self.start.diff(), output_size=len(self.source))
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(kw_only=True)
 class Rings:
-    """Where changes go, for a chunk of targets.
+    """Where changes go, for a chunk of targets."""
 
-    Args:
-        targets: target nodes in the union, [targets].
-        removes: True where the target is a member, so that toggling removes it, bool [targets].
-        balls: ball 0 (the target alone) to ball R.
-        outward: paths from ball k to ball k + 1.
-        around: paths from ball R to itself, if a layer needs them.
-    """
-
-    targets: Tensor
-    removes: Tensor
-    balls: list[Ball]
-    outward: list[Paths]
-    around: Paths | None
+    targets: Tensor  # [targets], nodes in the union
+    removes: Tensor  # bool [targets]: the target is a member, so toggling removes it
+    balls: list[Ball]  # ball 0 (the target alone) to ball R
+    outward: list[Paths]  # from ball k to ball k + 1
+    around: Paths | None = None  # from ball R to itself, if a layer needs them
 
     def paths(self, inner: int, outer: int) -> Paths:
         """Paths from one ball to the next, or from the outermost one to itself."""
@@ -88,55 +81,74 @@ class Rings:
         return self.around
 
 
+@dataclass(frozen=True)
+class Step:
+    """One layer of a toggle: from the changed rows of an inner ball to the rows of an outer one."""
+
+    rings: Rings
+    inner: int
+    outer: int
+
+    @property
+    def source(self) -> Ball:
+        """The inner ball."""
+        return self.rings.balls[self.inner]
+
+    @property
+    def ball(self) -> Ball:
+        """The outer ball."""
+        return self.rings.balls[self.outer]
+
+    @property
+    def paths(self) -> Paths:
+        """From the inner ball to the outer one."""
+        return self.rings.paths(self.inner, self.outer)
+
+    @cached_property
+    def kind(self) -> Tensor:
+        """Int32 [inner rows]: 1 for a removed target, 2 for an added one, else 0."""
+        kind = torch.zeros_like(self.source.node, dtype=torch.int32)
+        kind[self.source.centre] = 2 - self.rings.removes.to(torch.int32)
+        return kind
+
+    @cached_property
+    def inner_row(self) -> Tensor:
+        """The row of the inner ball that holds the same pair, for each row of the outer one, or -1."""
+        inside, found = self.paths.inside, torch.full_like(self.ball.node, -1)
+        found[inside] = torch.arange(len(inside), device=inside.device)
+        return found
+
+
 def draw_rings(graph: MaskedGraph, targets: Tensor, *, radius: int, around: bool) -> Rings:
-    """Balls 0 ... radius of the targets [targets] (nodes in the union), with all paths.
-
-    Example:
-        >>> from glasshouse.graph.rule.incremental.graph import coalesce, mask_graph
-        >>> line = torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]])
-        >>> graph = mask_graph(coalesce(line, 3, torch.float32), torch.tensor([[True, True, True]]))
-        >>> [ball.node.tolist() for ball in draw_rings(graph, torch.tensor([0]), radius=2, around=False).balls]
-        [[0], [0, 1], [0, 1, 2]]
-    """
-    removes = graph.members[targets]
-    rings = Rings(targets=targets, removes=removes, balls=[target_ball(graph, targets)], outward=[], around=None)
-    for _ in range(radius):
-        add_ring(graph, rings)
-    if not around:
-        return rings
-    return replace(rings, around=_paths_within(graph, rings.balls[-1], removes, rings.outward))
-
-
-def add_ring(graph: MaskedGraph, rings: Rings) -> None:
-    """Draw the next ball around the outermost one, and the paths to it."""
-    ball, paths = grow(graph, rings.balls[-1], rings.targets, rings.removes, first=len(rings.balls) == 1)
-    rings.balls.append(ball)
-    rings.outward.append(paths)
-
-
-def target_ball(graph: MaskedGraph, targets: Tensor) -> Ball:
-    """Ball 0: the targets themselves."""
+    """Balls 0 ... radius of the targets [targets] (nodes in the union), with all paths."""
     every = torch.arange(len(targets), device=targets.device)
-    return Ball(
+    alone = Ball(
         keys=every * len(graph.members) + targets,
         target=every,
         node=targets,
         centre=every,
         degree_change=graph.degree.new_zeros(len(targets)),
     )
+    rings = Rings(targets=targets, removes=graph.members[targets], balls=[alone], outward=[])
+    for _ in range(radius):
+        add_ring(graph, rings)
+    if around:
+        rings.around = _paths_within(graph, rings)
+    return rings
 
 
-def grow(graph: MaskedGraph, ball: Ball, targets: Tensor, removes: Tensor, *, first: bool) -> tuple[Ball, Paths]:
-    """The next ball, and the paths into it; ``first`` if the ball is ball 0.
+def add_ring(graph: MaskedGraph, rings: Rings) -> None:
+    """Draw the next ball around the outermost one, and the paths to it.
 
     One sort gives both the distinct rows and the order of the paths.
     """
+    ball, first = rings.balls[-1], len(rings.balls) == 1
     size, inner = len(graph.members), len(ball.keys)
     entry, source = expand(graph.receivers.start[ball.node], graph.receivers.count[ball.node])
     keys = ball.target[source] * size + graph.receivers.other[entry]
     weight = graph.receivers.weight[entry]
     if not first:  # an added target also receives, although it is not a member
-        back_key, back_source, back_weight = _paths_to_added(graph, ball, targets, removes)
+        back_key, back_source, back_weight = _paths_to_added(graph, rings)
         keys, source = torch.cat([keys, back_key]), torch.cat([source, back_source])
         weight = torch.cat([weight, back_weight])
     paths = len(keys)
@@ -155,15 +167,11 @@ def grow(graph: MaskedGraph, ball: Ball, targets: Tensor, removes: Tensor, *, fi
     path_row, path = path_row[:-1], path[:-1]
     new_keys = ordered.new_empty(int(row[-1]) + 1 if len(row) else 0)
     new_keys[row] = ordered
-    result = Paths(
-        source=source[path],
-        start=starts_of(path_row, len(new_keys)),
-        weight=weight[path],
-        inside=inside,
-    )
+    start = starts_of(path_row, len(new_keys))
+    result = Paths(source=source[path], start=start, weight=weight[path], inside=inside)
     change = graph.degree.new_zeros(len(new_keys))
     if first:  # ball 0: the paths just found are the target's own messages
-        sign = 1 - 2 * removes[result.source].to(change.dtype)
+        sign = 1 - 2 * rings.removes[result.source].to(change.dtype)
         change[path_row] = sign * result.weight
     else:
         change[inside] = ball.degree_change
@@ -175,13 +183,14 @@ def grow(graph: MaskedGraph, ball: Ball, targets: Tensor, removes: Tensor, *, fi
         centre=inside[ball.centre],
         degree_change=change,
     )
-    return grown, result
+    rings.balls.append(grown)
+    rings.outward.append(result)
 
 
-def _paths_to_added(graph: MaskedGraph, ball: Ball, targets: Tensor, removes: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Paths from rows of a ball to added targets: keys of the receiving rows, source rows and weights."""
-    size = len(graph.members)
-    count = torch.where(removes, 0, graph.sources.count[targets])
+def _paths_to_added(graph: MaskedGraph, rings: Rings) -> tuple[Tensor, Tensor, Tensor]:
+    """Paths from rows of the outermost ball to added targets: keys of the receiving rows, source rows and weights."""
+    ball, targets, size = rings.balls[-1], rings.targets, len(graph.members)
+    count = torch.where(rings.removes, 0, graph.sources.count[targets])
     entry, target = expand(graph.sources.start[targets], count)
     source, found = lookup(ball.keys, target * size + graph.sources.other[entry])
     found = found.nonzero().squeeze(1)
@@ -189,39 +198,34 @@ def _paths_to_added(graph: MaskedGraph, ball: Ball, targets: Tensor, removes: Te
     return target * size + targets[target], source[found], graph.sources.weight[entry[found]]
 
 
-def _paths_within(graph: MaskedGraph, ball: Ball, removes: Tensor, outward: list[Paths]) -> Paths:
+def _paths_within(graph: MaskedGraph, rings: Rings) -> Paths:
     """Paths between rows of the outermost ball."""
-    if triton.usable(ball.node):
-        return _paths_within_fused(graph, ball, removes)
-    size = len(graph.members)
+    ball, removes, size = rings.balls[-1], rings.removes, len(graph.members)
+    every = torch.arange(len(ball.keys), device=ball.keys.device)
+    if triton.usable(ball.node):  # without arrays of all the senders that are not in the ball
+        added = (ball.degree_change > 0) & ~removes[ball.target]  # rows to which an added target sends, by its weight
+        source, weight, start = senders_within(
+            graph.sources,
+            ball.node,
+            ball.target,
+            starts_of(ball.target, len(removes)),
+            torch.where(added, ball.centre[ball.target], -1),
+            ball.degree_change,
+        )
+        return Paths(source=source, start=start, weight=weight, inside=every)
     entry, row = expand(graph.sources.start[ball.node], graph.sources.count[ball.node])
     source, found = lookup(ball.keys, ball.target[row] * size + graph.sources.other[entry])
     source, row, weight = source[found], row[found], graph.sources.weight[entry[found]]
     # An added target is not a member, so no list of sources contains it: its own messages come from ball 0's paths.
-    own = outward[0]
+    own = rings.outward[0]
     added = (~removes[own.source]).nonzero().squeeze(1)
     own_row, own_weight = own.receiver[added], own.weight[added]
-    for paths in outward[1:]:
+    for paths in rings.outward[1:]:
         own_row = paths.inside[own_row]
     row, order = torch.cat([row, own_row]).sort(stable=True)
     return Paths(
         source=torch.cat([source, ball.centre[own.source[added]]])[order],
         start=starts_of(row, len(ball.keys)),
         weight=torch.cat([weight, own_weight])[order],
-        inside=torch.arange(len(ball.keys), device=row.device),
+        inside=every,
     )
-
-
-def _paths_within_fused(graph: MaskedGraph, ball: Ball, removes: Tensor) -> Paths:
-    """The same on a GPU, without arrays of all the senders that are not in the ball."""
-    added = (ball.degree_change > 0) & ~removes[ball.target]  # rows to which an added target sends, by its weight
-    source, weight, start = senders_within(
-        graph.sources,
-        ball.node,
-        ball.target,
-        starts_of(ball.target, len(removes)),
-        torch.where(added, ball.centre[ball.target], -1),
-        ball.degree_change,
-    )
-    every = torch.arange(len(ball.keys), device=ball.keys.device)
-    return Paths(source=source, start=start, weight=weight, inside=every)

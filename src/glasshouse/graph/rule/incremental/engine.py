@@ -7,8 +7,8 @@ chain of layers is followed ball by ball: rows that turn out not to change are n
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import partial
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -40,18 +40,8 @@ def in_turns(work: Callable[[slice], Tensor], parts: Sequence[slice], *, device:
     """The results of all parts, one after another.
 
     The parts do not depend on the number of cores, so that neither do the last bits. Torch's own threads wait for each
-    other at every operation; parts wait only once, at the end.
-
-    Args:
-        work: makes the rows of one part.
-        parts: in the order of the result.
-        device: on a GPU parts come one at a time.
-        threads: whether parts may be worked on at the same time.
-
-    Example:
-        >>> parts = [slice(0, 2), slice(2, 3)]
-        >>> in_turns(lambda part: torch.arange(9)[part], parts, device=torch.device("cpu"), threads=True)
-        tensor([0, 1, 2])
+    other at every operation; parts wait only once, at the end. On a GPU, and without ``threads``, they come one at a
+    time.
     """
     if not threads or device.type != "cpu" or len(parts) == 1 or torch.get_num_threads() == 1:
         return torch.cat([work(part) for part in parts])
@@ -80,21 +70,15 @@ _KEPT_SHARE = 0.4  # of the memory for kept state; the rest is for the rows bein
 _MOST_TEMPORARY = 2**34  # arrays stay below 2^31 entries, beyond which some operations of torch fail
 _MOST_ON_CPU = 2**27  # rows that were just made are then still near a core; also, each core works on so many bytes
 _EDGE_BYTES = 64  # index arrays for each edge and mask
-PATH_BYTES = 120  # index arrays for each path while rings are drawn: keys, order, rows, weights
-ROW_BYTES = 80  # likewise for each row
+_PATH_BYTES = 120  # index arrays for each path while rings are drawn: keys, order, rows, weights
+_ROW_BYTES = 80  # likewise for each row
 _LOSS_BYTES = 60  # for each logit of a changed row while it becomes a loss, in float64
 _FUSED_LOSS_BYTES = 2  # likewise where one pass does it
 _SEARCH_BYTES = 24  # for each walk out of a ball where only those that end in it again are listed
 
 
-@dataclass(frozen=True, kw_only=True)
-class WorkPlan:
-    """How many models and masks are worked on at once, and how many bytes temporary arrays may take.
-
-    Example:
-        >>> WorkPlan(models=9, masks=8, temporary=2**29).masks
-        8
-    """
+class WorkPlan(NamedTuple):
+    """How many models and masks are worked on at once, and how many bytes temporary arrays may take."""
 
     models: int
     masks: int
@@ -105,10 +89,6 @@ def default_memory(device: torch.device) -> int:
     """Bytes to use by default: the limit on memory on the CPU, 1 GiB; on a GPU 32 GiB or two fifths of what is free.
 
     Workers that use the same GPU share the 32 GiB: the first ones would otherwise leave nothing to the others.
-
-    Example:
-        >>> default_memory(torch.device("cpu")) == 2**30
-        True
     """
     if device.type != "cuda":
         return current_limit()
@@ -116,40 +96,21 @@ def default_memory(device: torch.device) -> int:
     return min(int(2**35 * gpu_share()), int(0.4 * free))
 
 
-def fits(costs: Sequence[Cost], question: Question, *, memory: int) -> bool:
-    """Whether the kept state under one mask is within its share of ``memory`` bytes."""
-    return _kept_bytes(costs, question) + _graph_bytes(question) <= int(memory * _KEPT_SHARE)
-
-
-def _kept_bytes(costs: Sequence[Cost], question: Question) -> int:
-    return question.size * sum(cost.node for cost in costs)
-
-
-def _graph_bytes(question: Question) -> int:
-    return int(question.edge_index.shape[1]) * _EDGE_BYTES
+def _bytes_under_mask(costs: Sequence[Cost], question: Question) -> tuple[int, int]:
+    """Bytes of the kept state under one mask, and of the mask's graph."""
+    return question.size * sum(cost.node for cost in costs), int(question.edge_index.shape[1]) * _EDGE_BYTES
 
 
 def make_plan(
-    costs: Sequence[Cost],
-    question: Question,
-    *,
-    models: int,
-    memory: int,
-    threads: bool = True,
-    drops: bool = False,
+    costs: Sequence[Cost], question: Question, *, models: int, memory: int, threads: bool = True, drops: bool = False
 ) -> WorkPlan:
-    """As many models and masks at once as fit; at least one of each.
+    """As many of so many models, and of masks, at once as fit into ``memory`` bytes; at least one of each.
 
-    Args:
-        costs: of the operations of one model.
-        question: sizes of graph and masks.
-        models: how many there are.
-        memory: bytes.
-        threads: whether cores may work on parts at the same time; if not, a part may be larger.
-        drops: whether rows that do not change are left out; a part is then smaller than its estimate.
+    ``costs`` are those of one model. A part may be larger where cores may not work on several at the same time
+    (``threads``), and where rows that do not change are left out (``drops``): it is then smaller than its estimate.
     """
     kept = int(memory * _KEPT_SHARE)
-    for_model, for_graph = _kept_bytes(costs, question), _graph_bytes(question)
+    for_model, for_graph = _bytes_under_mask(costs, question)
     at_once = min(models, max(1, (kept - for_graph) // max(for_model, 1)))
     masks = max(1, kept // max(for_model * at_once + for_graph, 1))
     on_cpu = _MOST_ON_CPU * (1 if threads else 4) * (2 if drops else 1)
@@ -157,24 +118,10 @@ def make_plan(
     return WorkPlan(models=at_once, masks=masks, temporary=min(memory - kept, most))
 
 
-def loss_bytes(logits: int, *, fused: bool = False) -> int:
-    """Bytes of a changed row while its logits become losses; ``fused`` if one kernel does it.
-
-    Example:
-        >>> loss_bytes(2) > loss_bytes(0)
-        True
-    """
-    return logits * (_FUSED_LOSS_BYTES if fused else _LOSS_BYTES)
-
-
 def target_costs(graph: MaskedGraph, targets: Tensor, placed: Sequence[ChangedBalls], *, logits: int) -> Tensor:
     """Upper estimate of the bytes that each target needs, [targets], from the number of walks that start there.
 
-    Args:
-        graph: the union of masks.
-        targets: nodes in the union.
-        placed: the operations of all models, and the balls that they read and write.
-        logits: logits of one node, over all models.
+    ``logits`` counts those of one node, over all models.
     """
     receivers, fused = graph.receivers, triton.usable(graph.degree)
     most_rows, most_paths = graph.size, max(len(receivers.other), 1)
@@ -184,14 +131,14 @@ def target_costs(graph: MaskedGraph, targets: Tensor, placed: Sequence[ChangedBa
     for _ in range(max(outer for _, outer, _ in working) + 1):
         balls.append(bag_sum(balls[-1], receivers.other, receivers.start) + 1)
     wanted = [ball.squeeze(1)[targets] for ball in balls]
-    total = wanted[working[-1][1]].clamp(max=most_rows) * loss_bytes(logits, fused=fused)
+    total = wanted[working[-1][1]].clamp(max=most_rows) * (logits * (_FUSED_LOSS_BYTES if fused else _LOSS_BYTES))
     for inner, outer, cost in working:
         row_count = wanted[outer].clamp(max=most_rows)
         total += row_count * cost.row
         if cost.path:  # a layer, which needs index arrays
             paths = wanted[inner + 1].clamp(max=most_paths)  # walks out of the inner ball
             around = fused and inner == outer
-            total += row_count * ROW_BYTES + paths * (_SEARCH_BYTES if around else cost.path + PATH_BYTES)
+            total += row_count * _ROW_BYTES + paths * (_SEARCH_BYTES if around else cost.path + _PATH_BYTES)
     return total
 
 
@@ -205,13 +152,7 @@ _RATE = 4e-9  # seconds for one value on two cores
 
 @register_engine("layered", rank=10)
 class Layered:
-    """Every model with a program (`glasshouse.graph.programs`), of any depth, on the CPU or a GPU.
-
-    Example:
-        >>> from glasshouse.graph.models.profile import ModelProfile, Profiled
-        >>> Layered().supports(Stack([Profiled(lambda x, edge_index: x, ModelProfile())]), None)
-        False
-    """
+    """Every model with a program (`glasshouse.graph.programs`), of any depth, on the CPU or a GPU."""
 
     def supports(self, models: Stack, question: Question) -> bool:
         """See :class:`~glasshouse.graph.rule.engines.Engine`."""
@@ -228,7 +169,7 @@ class Layered:
         edges = coalesced(question.edge_index, question.size, placed[-1].operation.result.sample.dtype)
         costs, count = [one.cost() for one in placed], 1
         threads, drops = are_safe(placed), first_that_drops(placed) is not None
-        if not fits(costs, question, memory=memory):
+        if sum(_bytes_under_mask(costs, question)) > int(memory * _KEPT_SHARE):
             costs = [one.cost() for one in changed_balls(lowered(_part(models, 0, 1), question), radius=radius)]
             count = len(models)
         plan = make_plan(costs, question, models=count, memory=memory, threads=threads, drops=drops)

@@ -16,14 +16,7 @@ from glasshouse.graph.rule.incremental.segments import expand, lookup, segment_s
 
 @dataclass(frozen=True, kw_only=True)
 class EdgeCopies:
-    """The edges of a graph, sorted by their ends.
-
-    Example:
-        >>> copies = EdgeCopies.of(torch.tensor([[0, 0, 1], [1, 1, 0]]), 2)
-        >>> number, pair = copies.between(torch.tensor([0]), torch.tensor([1]))
-        >>> number.tolist(), pair.tolist()
-        ([0, 1], [0, 0])
-    """
+    """The edges of a graph, sorted by their ends."""
 
     size: int  # n
     pairs: Tensor  # [edges], receiver * n + source, ascending
@@ -46,13 +39,7 @@ class EdgeCopies:
 
 @dataclass(frozen=True, kw_only=True)
 class Edges:
-    """The distinct edges of the whole graph, without self-loops, in both orders; duplicates are counted as weights.
-
-    Example:
-        >>> edges = coalesce(torch.tensor([[0, 0, 1], [1, 1, 1]]), 2, torch.float32)
-        >>> edges.weight_by_receiver, edges.loops
-        (tensor([2.]), tensor([0., 1.]))
-    """
+    """The distinct edges of the whole graph, without self-loops, in both orders; duplicates are counted as weights."""
 
     by_receiver: Tensor  # [2, edges], sorted by receiver
     by_source: Tensor  # [2, edges], sorted by source
@@ -63,13 +50,7 @@ class Edges:
 
 
 def coalesce(edge_index: Tensor, size: int, dtype: torch.dtype) -> Edges:
-    """Sort the edges [2, edges] once for all masks; weights are of the given type.
-
-    Example:
-        >>> coalesce(torch.tensor([[1, 0], [0, 1]]), 2, torch.float32).by_source
-        tensor([[0, 1],
-                [1, 0]])
-    """
+    """Sort the edges [2, edges] once for all masks; weights are of the given type."""
     loop = edge_index[0] == edge_index[1]
     loops = torch.bincount(edge_index[0, loop], minlength=size).to(dtype)
     source, receiver = edge_index[:, ~loop]
@@ -88,26 +69,13 @@ def coalesce(edge_index: Tensor, size: int, dtype: torch.dtype) -> Edges:
 
 
 def coalesced(edge_index: Tensor, size: int, dtype: torch.dtype) -> Edges:
-    """`coalesce`, done once for all questions about a graph in one memory.
-
-    Example:
-        >>> from glasshouse.graph.models.tensor_cache import open_memory
-        >>> edges = torch.tensor([[1, 0], [0, 1]])
-        >>> with open_memory():
-        ...     coalesced(edges, 2, torch.float32) is coalesced(edges, 2, torch.float32)
-        True
-    """
+    """`coalesce`, done once for all questions about a graph in one memory."""
     return remembered(edge_index, ("coalesced", size, dtype), lambda: coalesce(edge_index, size, dtype))
 
 
 @dataclass(frozen=True, kw_only=True)
 class Adjacency:
-    """For each node a list of other nodes: those of node x are at ``start[x] ... start[x + 1] - 1``.
-
-    Example:
-        >>> Adjacency(start=torch.tensor([0, 2, 2]), other=torch.tensor([0, 1]), weight=torch.ones(2)).count
-        tensor([2, 0])
-    """
+    """For each node a list of other nodes: those of node x are at ``start[x] ... start[x + 1] - 1``."""
 
     start: Tensor  # [N + 1]
     other: Tensor  # [entries]
@@ -125,11 +93,6 @@ class MaskedGraph:
 
     Non-members have rows too: such a row is the one that the node would have if only it were added. Self-loops
     are kept apart because layers differ in what they do with them.
-
-    Example:
-        >>> edges = coalesce(torch.tensor([[0, 1], [1, 0]]), 2, torch.float32)
-        >>> mask_graph(edges, torch.tensor([[True, False]])).sources.count
-        tensor([0, 1])
     """
 
     size: int  # n, nodes under one mask
@@ -140,15 +103,13 @@ class MaskedGraph:
     degree: Tensor  # [N], messages from members, counted with duplicates, without self-loops
     copies: EdgeCopies  # finds the edges of the graph by their ends, for values of edges
 
+    def edges_between(self, source: Tensor, receiver: Tensor) -> tuple[Tensor, Tensor]:
+        """The graph's edges of pairs of nodes of the union [pairs], and which pair each belongs to."""
+        return self.copies.between(source % self.size, receiver % self.size)
+
 
 def mask_graph(edges: Edges, masks: Tensor) -> MaskedGraph:
-    """Union of the graphs under masks, bool [masks, n].
-
-    Example:
-        >>> edges = coalesce(torch.tensor([[0, 1], [1, 0]]), 2, torch.float32)
-        >>> mask_graph(edges, torch.tensor([[True, False], [True, True]])).degree
-        tensor([0., 1., 1., 1.])
-    """
+    """Union of the graphs under masks, bool [masks, n]."""
     copies, size = masks.shape
     source, receiver = edges.by_receiver
     sources = _adjacency(receiver, source, edges.weight_by_receiver, masks[:, source], nodes=size)
@@ -179,16 +140,7 @@ def _adjacency(node: Tensor, other: Tensor, weight: Tensor, present: Tensor, *, 
 
 @dataclass(frozen=True, kw_only=True)
 class PairWeights:
-    """The weights of a graph's edges, in float64: differences of sums must not lose digits.
-
-    Example:
-        >>> copies = EdgeCopies.of(torch.tensor([[0, 0, 1], [1, 1, 1]]), 2)
-        >>> weights = PairWeights.of(copies, torch.tensor([1.0, 2.0, 5.0]))
-        >>> weights.between(torch.tensor([0, 1]), torch.tensor([1, 0])).tolist()
-        [3.0, 0.0]
-        >>> weights.loops(none=1.0).tolist()
-        [1.0, 5.0]
-    """
+    """The weights of a graph's edges, in float64: differences of sums must not lose digits."""
 
     size: int  # n
     keys: Tensor  # [pairs], receiver * n + source, ascending

@@ -14,38 +14,33 @@ from torch import Tensor
 
 from glasshouse.graph.programs.rows import project
 from glasshouse.graph.rule.incremental import triton
-from glasshouse.graph.rule.incremental.balls import Ball, Paths, Rings
+from glasshouse.graph.rule.incremental.balls import Paths, Step
 from glasshouse.graph.rule.incremental.graph import MaskedGraph
 from glasshouse.graph.rule.incremental.layer import Cost, Layer, Toggled, under_every_mask
-from glasshouse.graph.rule.incremental.segments import bag_sum, expand, lookup, slices_within, starts_of
+from glasshouse.graph.rule.incremental.segments import (
+    SparseRows,
+    bag_sum,
+    expand,
+    flat,
+    lookup,
+    slices_within,
+    sparse_rows,
+    starts_of,
+)
 from glasshouse.graph.rule.incremental.triton_maximum import plain_maxima, ranked_senders, toggled_maxima
 
 
 @dataclass(frozen=True, kw_only=True)
 class Largest:
-    """Maxima of every node's senders; ties are kept by multiplicity, so the second largest may equal the first.
+    """Maxima of every node's senders; ties are kept by multiplicity, so the second largest may equal the first."""
 
-    Args:
-        graph: who sends to whom; a self-loop makes a node its own sender.
-        value: the maxima [N, values], -inf for a node without senders.
-        sender: the nodes with the largest values, in order, int32 [ranks, N, values]; -1 if there are fewer.
-    """
-
-    graph: MaskedGraph
-    value: Tensor
-    sender: Tensor
+    graph: MaskedGraph  # a self-loop makes a node its own sender
+    value: Tensor  # [N, values], the maxima, -inf for a node without senders
+    sender: Tensor  # int32 [ranks, N, values], the nodes with the largest values, in order; -1 if there are fewer
 
 
 def find_largest(values: Tensor, graph: MaskedGraph, *, ranks: int, limit: int) -> Largest:
-    """The ``ranks`` largest senders of each node, for values [N, values].
-
-    Example:
-        >>> from glasshouse.graph.rule.incremental.graph import coalesce, mask_graph
-        >>> edges = coalesce(torch.tensor([[0, 1], [2, 2]]), 3, torch.float32)
-        >>> graph = mask_graph(edges, torch.ones(1, 3, dtype=torch.bool))
-        >>> find_largest(torch.tensor([[1.0], [5.0], [9.0]]), graph, ranks=2, limit=2**20).sender[:, 2, 0]
-        tensor([1, 0], dtype=torch.int32)
-    """
+    """The ``ranks`` largest senders of each node, for values [N, values]."""
     if triton.usable(values):
         value, sender = ranked_senders(values, graph, ranks=ranks)
         return Largest(graph=graph, value=value, sender=sender)
@@ -66,21 +61,6 @@ def find_largest(values: Tensor, graph: MaskedGraph, *, ranks: int, limit: int) 
     return Largest(graph=graph, value=value, sender=sender)
 
 
-def largest_values(values: Tensor, graph: MaskedGraph, *, limit: int) -> Tensor:
-    """The maxima of each node's senders alone, [N, values], -inf for a node without senders.
-
-    Example:
-        >>> from glasshouse.graph.rule.incremental.graph import coalesce, mask_graph
-        >>> edges = coalesce(torch.tensor([[0, 1], [2, 2]]), 3, torch.float32)
-        >>> graph = mask_graph(edges, torch.ones(1, 3, dtype=torch.bool))
-        >>> largest_values(torch.tensor([[1.0], [5.0], [9.0]]), graph, limit=2**20)[2]
-        tensor([5.])
-    """
-    if triton.usable(values):
-        return plain_maxima(values, graph)
-    return find_largest(values, graph, ranks=1, limit=limit).value
-
-
 def _rank(values: Tensor, graph: MaskedGraph, rows: Tensor, width: int, value: Tensor, sender: Tensor) -> None:
     """Fill in the largest senders of rows that have at most ``width`` of them."""
     count, looped = graph.sources.count[rows].unsqueeze(1), (graph.loops[rows] > 0).unsqueeze(1)
@@ -98,14 +78,10 @@ def _rank(values: Tensor, graph: MaskedGraph, rows: Tensor, width: int, value: T
             seen.scatter_(1, position.unsqueeze(1), -torch.inf)
 
 
-def bag_max(table: Tensor, index: Tensor, paths: Paths, *, without: Tensor) -> Tensor:
+def _bag_max(table: Tensor, index: Tensor, paths: Paths, *, without: Tensor) -> Tensor:
     """Maxima over the paths into each outer row, [outer rows, values], -inf if there is none.
 
-    Args:
-        table: values [any, values].
-        index: where each inner row's values are in the table, [inner rows].
-        paths: the paths.
-        without: inner rows to leave out, bool [inner rows].
+    Inner rows have their values at ``index`` [inner rows] of the table; those in ``without`` are left out.
     """
     start, source = paths.start, paths.source
     if bool(without.any()):
@@ -118,72 +94,16 @@ def bag_max(table: Tensor, index: Tensor, paths: Paths, *, without: Tensor) -> T
     return maxima
 
 
-def largest_other(
-    values: Tensor, largest: Largest, ball: Ball, source: Ball, row: Tensor, column: Tensor, *, limit: int
-) -> Tensor:
-    """The largest value among senders that are not in the source ball, for single entries, [entries].
-
-    Args:
-        values: the senders' values [N, values].
-        largest: their ranking.
-        ball: the ball whose rows receive.
-        source: the ball of senders to leave out.
-        row: rows of ``ball`` [entries].
-        column: columns of ``values`` [entries].
-        limit: bytes that temporary arrays may take.
-    """
-    answer = values.new_full((len(row),), -torch.inf)
-    nodes = len(values)
-    open_entries = torch.arange(len(row), device=row.device)
-    for ranking in largest.sender:
-        where, what = row[open_entries], column[open_entries]
-        sender = ranking[ball.node[where], what].long()
-        _, blocked = lookup(source.keys, ball.target[where] * nodes + sender)
-        found = (sender >= 0) & ~blocked
-        answer[open_entries[found]] = values[sender[found], what[found]]
-        open_entries = open_entries[(sender >= 0) & blocked]
-        if len(open_entries) == 0:
-            return answer
-    sources = largest.graph.sources
-    senders = sources.count[ball.node[row[open_entries]]]
-    for part in slices_within((senders + 1) * 64, limit):
-        some = open_entries[part]
-        entry, owner = expand(sources.start[ball.node[row[some]]], senders[part])
-        sender, where = sources.other[entry], some[owner]
-        _, blocked = lookup(source.keys, ball.target[row[where]] * nodes + sender)
-        seen = values[sender, column[where]].masked_fill_(blocked, -torch.inf)
-        best = values.new_full((len(some),), -torch.inf).scatter_reduce_(0, owner, seen, "amax")
-        # a self-loop of a row outside the source ball is a sender too
-        node = ball.node[row[some]]
-        _, blocked = lookup(source.keys, ball.target[row[some]] * nodes + node)
-        itself = values[node, column[some]].masked_fill_(blocked | (largest.graph.loops[node] == 0), -torch.inf)
-        answer[some] = torch.maximum(best, itself)
-    return answer
-
-
 _RANKS = 4  # senders kept for each value; beyond them a value is looked up among all senders
 
 
 @dataclass(frozen=True, kw_only=True)
-class Maximum:
-    """``weight * max over senders of their inputs + root * own input + bias``; a maximum without senders is 0.
+class Maximum(Layer):
+    """``weight * max over senders of their inputs + root * own input + bias``; a maximum without senders is 0."""
 
-    Args:
-        weight: [models, width, out].
-        root: [models, width, out] or None.
-        bias: [models, out] or None.
-
-    Example:
-        >>> Maximum(weight=torch.ones(2, 3, 4), root=None, bias=None).divides_by_degree
-        False
-    """
-
-    weight: Tensor
-    root: Tensor | None
-    bias: Tensor | None
-    divides_by_degree: bool = False
-    counts_senders: bool = False
-    hops: int = 1
+    weight: Tensor  # [models, width, out]
+    root: Tensor | None  # likewise
+    bias: Tensor | None  # [models, out]
 
     @property
     def width(self) -> int:
@@ -213,10 +133,14 @@ class Maximum:
         return kept, self.combine(largest.value.clone(), kept.root)
 
     def outputs(self, inputs: Tensor, graph: MaskedGraph, *, limit: int) -> Tensor:
-        """See :class:`~glasshouse.graph.rule.incremental.layer.LeanLayer`: without the senders after the largest."""
+        """See :class:`~glasshouse.graph.rule.incremental.layer.Layer`: without the senders after the largest."""
         root = self._root(inputs)  # of features once, not under each mask
         values = under_every_mask(inputs, graph)
-        maxima = largest_values(values.reshape(len(values), -1), graph, limit=limit)
+        values = values.reshape(len(values), -1)
+        if triton.usable(values):
+            maxima = plain_maxima(values, graph)
+        else:
+            maxima = find_largest(values, graph, ranks=1, limit=limit).value
         return self.combine(maxima, root if len(root) == 1 else under_every_mask(root, graph))
 
     def combine(self, maxima: Tensor, root: Tensor) -> Tensor:
@@ -241,126 +165,81 @@ class KeptMaximum:
     root: Tensor
     limit: int
 
-    def toggle(self, changed: Tensor | None, rings: Rings, *, inner: int, outer: int) -> Toggled:
+    def toggle(self, changed: Tensor | None, step: Step) -> Toggled:
         """See :class:`~glasshouse.graph.rule.incremental.layer.Kept`."""
-        ball, paths = rings.balls[outer], rings.paths(inner, outer)
-        maxima, alive = (self._fused if triton.usable(self.values) else self._maxima)(changed, rings, inner, outer)
+        ball, inside, largest = step.ball, step.paths.inside, self.largest
+        table = None if changed is None else changed.reshape(len(changed), -1)
+        if triton.usable(self.values):
+            maxima, alive = toggled_maxima(self.values, table, largest.value, largest.sender, largest.graph, step)
+        else:
+            maxima, alive = self._maxima(table, step)
         alive[ball.centre] = True
         if changed is not None:
-            alive[paths.inside] = True
+            alive[inside] = True
         root = self.root if len(self.root) == 1 else self.root[ball.node]
         if changed is not None and self.layer.root is not None:
-            root[paths.inside] = self.layer._root(changed)
+            root[inside] = self.layer._root(changed)
         return Toggled(self.layer.combine(maxima, root), alive)
 
-    def _maxima(self, changed: Tensor | None, rings: Rings, inner: int, outer: int) -> tuple[Tensor, Tensor]:
+    def _maxima(self, changed: Tensor | None, step: Step) -> tuple[Tensor, Tensor]:
         """New maxima of the outer ball [rows, values], and whether each row differs, bool [rows]."""
-        ball, source, paths = rings.balls[outer], rings.balls[inner], rings.paths(inner, outer)
-        if changed is None:
-            table, index = self.values, source.node
-        else:
-            table, index = changed.reshape(len(changed), -1), torch.arange(len(source.node), device=source.node.device)
-        gone, new = _targets(source, rings)
-        arrived = bag_max(table, index, paths, without=gone)
-        left = bag_max(self.values, source.node, paths, without=new)
-        self._loops(table, index, source, paths, arrived, left)
-        maxima = self.largest.value[ball.node]
-        # if a changed sender had the maximum and nothing new reaches it, the next largest has to be found
-        lost = (left >= maxima) & (arrived < maxima)
-        torch.maximum(maxima, arrived, out=maxima)
-        row, column = lost.nonzero(as_tuple=True)
-        if len(row):
-            other = largest_other(self.values, self.largest, ball, source, row, column, limit=self.limit)
-            maxima[row, column] = torch.maximum(other, arrived[row, column])
-        # most maxima do not depend on one sender, and then nothing changes; a target itself is added or removed
-        return maxima, (maxima != self.largest.value[ball.node]).any(dim=1)
-
-    def _fused(self, changed: Tensor | None, rings: Rings, inner: int, outer: int) -> tuple[Tensor, Tensor]:
-        """The same in one pass on a GPU."""
-        ball, source, paths = rings.balls[outer], rings.balls[inner], rings.paths(inner, outer)
-        table = None if changed is None else changed.reshape(len(changed), -1)
-        kind = torch.zeros_like(source.node, dtype=torch.int32)
-        kind[source.centre] = 2 - rings.removes.to(torch.int32)
-        return toggled_maxima(
-            self.values,
-            table,
-            self.largest.value,
-            self.largest.sender,
-            self.largest.graph,
-            paths,
-            node=ball.node,
-            source_node=source.node,
-            kind=kind,
-        )
-
-    def _loops(self, table: Tensor, index: Tensor, source: Ball, paths: Paths, arrived: Tensor, left: Tensor) -> None:
-        """A node with a self-loop is its own sender."""
+        source, paths, before = step.source, step.paths, self.largest.value[step.ball.node]
+        table, index = self.values, source.node
+        if changed is not None:
+            table, index = changed, torch.arange(len(changed), device=changed.device)
+        arrived = _bag_max(table, index, paths, without=step.kind == 1)
+        left = _bag_max(self.values, source.node, paths, without=step.kind == 2)
         looped = (self.largest.graph.loops[source.node] > 0).nonzero().squeeze(1)
-        if len(looped):
+        if len(looped):  # a node with a self-loop is its own sender
             row = paths.inside[looped]
             arrived[row] = torch.maximum(arrived[row], table[index[looped]])
             left[row] = torch.maximum(left[row], self.values[source.node[looped]])
+        # if a changed sender had the maximum and nothing new reaches it, the next largest has to be found
+        lost = (left >= before) & (arrived < before)
+        maxima = torch.maximum(before, arrived)
+        row, column = lost.nonzero(as_tuple=True)
+        if len(row):
+            maxima[row, column] = torch.maximum(self._others(step, row, column), arrived[row, column])
+        # most maxima do not depend on one sender, and then nothing changes; a target itself is added or removed
+        return maxima, (maxima != before).any(dim=1)
 
-
-def _targets(source: Ball, rings: Rings) -> tuple[Tensor, Tensor]:
-    """Bool [inner rows], twice: targets that are removed, and targets that are added."""
-    gone = torch.zeros_like(source.node, dtype=torch.bool)
-    gone[source.centre] = rings.removes
-    new = torch.zeros_like(gone)
-    new[source.centre] = ~rings.removes
-    return gone, new
+    def _others(self, step: Step, row: Tensor, column: Tensor) -> Tensor:
+        """The largest value among senders outside the source ball, for single entries of the outer ball, [entries]."""
+        values, ball, source, graph = self.values, step.ball, step.source, self.largest.graph
+        nodes, sources = len(values), graph.sources
+        answer = values.new_full((len(row),), -torch.inf)
+        open_entries = torch.arange(len(row), device=row.device)
+        for ranking in self.largest.sender:
+            where, what = row[open_entries], column[open_entries]
+            sender = ranking[ball.node[where], what].long()
+            _, blocked = lookup(source.keys, ball.target[where] * nodes + sender)
+            found = (sender >= 0) & ~blocked
+            answer[open_entries[found]] = values[sender[found], what[found]]
+            open_entries = open_entries[(sender >= 0) & blocked]
+            if len(open_entries) == 0:
+                return answer
+        senders = sources.count[ball.node[row[open_entries]]]
+        for part in slices_within((senders + 1) * 64, self.limit):
+            some = open_entries[part]
+            entry, owner = expand(sources.start[ball.node[row[some]]], senders[part])
+            sender, where = sources.other[entry], some[owner]
+            _, blocked = lookup(source.keys, ball.target[row[where]] * nodes + sender)
+            seen = values[sender, column[where]].masked_fill_(blocked, -torch.inf)
+            best = values.new_full((len(some),), -torch.inf).scatter_reduce_(0, owner, seen, "amax")
+            # a self-loop of a row outside the source ball is a sender too
+            node = ball.node[row[some]]
+            _, blocked = lookup(source.keys, ball.target[row[some]] * nodes + node)
+            itself = values[node, column[some]].masked_fill_(blocked | (graph.loops[node] == 0), -torch.inf)
+            answer[some] = torch.maximum(best, itself)
+        return answer
 
 
 _MOST = 0.05  # share of non-zero features up to which lists are faster than arrays
 _ENTRY_BYTES = 120  # while entries are sorted, or looked up
 
 
-@dataclass(frozen=True, kw_only=True)
-class SparseRows:
-    """The non-zero features of n nodes: those of node x are at ``start[x] ... start[x + 1] - 1``.
-
-    Example:
-        >>> sparse_rows(torch.tensor([[0.0, 0.0, 3.0], [0.0, 0.0, 0.0]])).column
-        tensor([2])
-    """
-
-    start: Tensor  # [n + 1]
-    column: Tensor  # [entries]
-    value: Tensor  # [entries], above 0
-    width: int
-
-    @property
-    def count(self) -> Tensor:
-        """[n], non-zero features of each node."""
-        return self.start.diff()
-
-    def times(self, weight: Tensor) -> Tensor:
-        """The features by a weight [models, width, out], [n, models * out]."""
-        return bag_sum(flat(weight), self.column, self.start, self.value)
-
-
-def sparse_rows(x: Tensor) -> SparseRows:
-    """The non-zero features of x [n, width]."""
-    row, column = x.nonzero(as_tuple=True)
-    return SparseRows(start=starts_of(row, len(x)), column=column, value=x[row, column], width=x.shape[1])
-
-
-def flat(weight: Tensor) -> Tensor:
-    """A weight [models, width, out] with one row per input, [width, models * out]."""
-    return weight.transpose(0, 1).reshape(weight.shape[1], -1)
-
-
 def for_features(layer: Layer, x: Tensor, edge_index: Tensor) -> Layer:
-    """The form of a first layer that suits the features [n, width]: sparse where that is possible and faster.
-
-    Example:
-        >>> layer = Maximum(weight=torch.ones(1, 40, 2), root=None, bias=None)
-        >>> edge_index = torch.tensor([[0], [1]])
-        >>> type(for_features(layer, torch.eye(40), edge_index)).__name__
-        'SparseMaximum'
-        >>> type(for_features(layer, -torch.eye(40), edge_index)).__name__
-        'Maximum'
-    """
+    """The form of a first layer that suits the features [n, width]: sparse where that is possible and faster."""
     if not isinstance(layer, Maximum) or x.numel() == 0:
         return layer
     if int(x.count_nonzero()) > _MOST * x.numel() or not bool((x >= 0).all()):
@@ -380,21 +259,12 @@ class Ranked(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class SparseMaximum:
-    """A :class:`~glasshouse.graph.rule.incremental.maximum.Maximum` layer over sparse features.
-
-    Args:
-        dense: the layer.
-        features: what it reads.
-        entries: features that a node's senders have, on average.
-    """
+class SparseMaximum(Layer):
+    """A :class:`~glasshouse.graph.rule.incremental.maximum.Maximum` layer over sparse features."""
 
     dense: Maximum
-    features: SparseRows
-    entries: int
-    divides_by_degree: bool = False
-    counts_senders: bool = False
-    hops: int = 1
+    features: SparseRows  # what it reads
+    entries: int  # features that a node's senders have, on average
 
     @property
     def width(self) -> int:
@@ -441,13 +311,10 @@ class KeptSparseMaximum:
     rows: Tensor
     weight: Tensor
 
-    def toggle(self, changed: Tensor | None, rings: Rings, *, inner: int, outer: int) -> Toggled:
+    def toggle(self, changed: Tensor | None, step: Step) -> Toggled:
         """See :class:`~glasshouse.graph.rule.incremental.layer.Kept`; inputs are features, which do not change."""
-        ball, source, paths = rings.balls[outer], rings.balls[inner], rings.paths(inner, outer)
-        features, removes = self.layer.features, rings.removes
-        is_target = torch.zeros_like(source.node, dtype=torch.bool)
-        is_target[source.centre] = True
-        path = is_target[paths.source].nonzero().squeeze(1)  # only a target's messages come or go
+        ball, source, paths, features = step.ball, step.source, step.paths, self.layer.features
+        path = (step.kind > 0)[paths.source].nonzero().squeeze(1)  # only a target's messages come or go
         sender, receiver = paths.source[path], paths.receiver[path]
         node = source.node[sender] % self.graph.size
         entry, owner = expand(features.start[node], features.count[node])
@@ -456,7 +323,7 @@ class KeptSparseMaximum:
         first, second, leader = (part[place] if len(part) else part.new_zeros(len(place)) for part in self.ranked[1:])
         before = torch.where(found, first, 0)
         lost = torch.where(found & (leader == source.node[sender][owner]), second, before)
-        gone = removes[source.target[sender]][owner]
+        gone = (step.kind == 1)[sender][owner]
         change = torch.where(gone, lost, torch.maximum(before, features.value[entry])) - before
         some = change.nonzero().squeeze(1)
         row = row[some]

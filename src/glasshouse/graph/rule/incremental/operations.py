@@ -15,31 +15,25 @@ import torch
 from torch import Tensor, nn
 from torch_geometric.nn import MLP
 
-from glasshouse.graph.layers.layer_type import NotDescribed
+from glasshouse.graph.layers.layer_type import Normalisation, NotDescribed
 from glasshouse.graph.programs.program import MessageStep, arguments_of, toggled_type
 from glasshouse.graph.programs.rows import RowFunction, project, stacked_modules
 from glasshouse.graph.rule.incremental.any_layer import Unknown
-from glasshouse.graph.rule.incremental.attention import Attention, Ends
-from glasshouse.graph.rule.incremental.layer import EdgeValues, Layer
+from glasshouse.graph.rule.incremental.attention import Attention, EdgeValues, Ends
+from glasshouse.graph.rule.incremental.layer import Layer
 from glasshouse.graph.rule.incremental.maximum import Maximum
-from glasshouse.graph.rule.incremental.sum import Summed
+from glasshouse.graph.rule.incremental.sum import Loops, Scaling, Summed
 
 SAMPLE = 4  # rows that every value has while a program is lowered, to learn widths and to compare ways to compute
 
 
 @dataclass(frozen=True, eq=False)
 class Slot:
-    """A value of the stacked program.
+    """A value of the stacked program."""
 
-    Args:
-        number: its place.
-        sample: a few rows [rows, models or 1, width] of random numbers, of its width and type.
-        fixed: whether it depends on a node's own features alone, so that no toggle changes it.
-    """
-
-    number: int
-    sample: Tensor
-    fixed: bool
+    number: int  # its place
+    sample: Tensor  # a few rows [rows, models or 1, width] of random numbers, of its width and type
+    fixed: bool  # whether it depends on a node's own features alone, so that no toggle changes it
 
     @property
     def width(self) -> int:
@@ -80,25 +74,11 @@ def sources_of(operation: Operation) -> tuple[Slot, ...]:
 
 @dataclass(kw_only=True)
 class Builder:
-    """Collects the operations of K models; a layer type adds those of its layer.
+    """Collects the operations of K models; a layer type adds those of its layer."""
 
-    Args:
-        models: K.
-        device: of the weights.
-        dtype: that the models compute in.
-
-    Example:
-        >>> from glasshouse.graph.rule.incremental.sum import Summed
-        >>> build = Builder(models=2, device=torch.device("cpu"), dtype=torch.float32)
-        >>> features = build.features(torch.randn(9, 3))
-        >>> hidden = build.message(Summed.of(weight=torch.ones(2, 3, 4), bias=None, normalisation="none"), features)
-        >>> build.rows(torch.relu, hidden).width
-        4
-    """
-
-    models: int
-    device: torch.device
-    dtype: torch.dtype
+    models: int  # K
+    device: torch.device  # of the weights
+    dtype: torch.dtype  # that the models compute in
     operations: list[Operation] = field(default_factory=list)
     _slots: int = 0
 
@@ -134,12 +114,7 @@ def layer_operations(
 ) -> Slot:
     """Add one message-passing call: by the formula of its type if there is one, else by calls of the layer itself.
 
-    Args:
-        step: the call.
-        roots: the traced models.
-        build: collects the operations.
-        slots: values of nodes by name.
-        edges: values of edges by name, [edges, models or 1, ...].
+    ``slots`` are the values of nodes by name, ``edges`` those of edges, [edges, models or 1, ...].
     """
     layers = [root.get_submodule(step.module) for root in roots]
     kind, before = toggled_type(layers[0], step), len(build.operations)
@@ -156,7 +131,8 @@ def layer_operations(
     joined = sources[0] if len(sources) == 1 else build.rows(_joined, *sources)
     widths = tuple(source.width for source in sources)
     values = {name: edges[name] for name in step.edges}
-    return build.message(Unknown.of(step, layers, widths=widths, edges=values, sample=joined.sample), joined)
+    layer = Unknown(step=step, layers=layers, widths=widths, edges=values, sample=joined.sample)
+    return build.message(layer, joined)
 
 
 def _joined(*rows: Tensor) -> Tensor:
@@ -252,36 +228,26 @@ class _Toggling(_Rows):
         linear: str | None = None,
         bias: str | None = None,
         root: str | None = None,
-        norm: str = "none",
-        loops: str = "listed",
-        fill: float = 1.0,
-        own: float = 1.0,
+        norm: Normalisation = "none",
+        loops: Loops = "listed",
         weight: Tensor | None = None,
         only: int | None = None,
         sums_first: bool = False,
+        **factors: float,
     ) -> Slot:
         if norm == "laplacian":  # the largest entry of the Laplacian is 1, which PyTorch Geometric scales it by
             norm, loops = "symmetric", "dropped"
         edges = _shared(weight)
         if edges is not None and only is not None:
             edges = (edges == only).to(self.build.dtype)
-        options: dict[str, Any] = {"normalisation": norm, "loops": loops, "fill": fill, "own": own}
-        options |= {"edge_weight": edges, "weighted_mean": only is not None}
-        if linear is not None:
-            maps, roots = self.maps(linear), None if root is None else self.maps(root)
-            return self.build.message(Summed.of(weight=maps, root=roots, bias=self.vectors(bias), **options), x)
-        models = int(x.sample.shape[1]) if bias is None else len(self.layers)
-        layer = Summed.without_map(x.sample, models=models, bias=self.vectors(bias), **options)
-        return self.build.message(layer, x, shared=models == 1 and x.shared)
+        how = Scaling(normalisation=norm, loops=loops, edge_weight=edges, weighted_mean=only is not None, **factors)
+        maps, roots = (None if name is None else self.maps(name) for name in (linear, root))
+        sample = x.sample if maps is None else maps
+        layer = Summed(weight=maps, root=roots, bias=self.vectors(bias), scaling=how, sample=sample)
+        return self.build.message(layer, x, shared=layer.models == 1 and x.shared)
 
     def max(
-        self,
-        x: Slot,
-        *,
-        linear: str,
-        bias: str | None = None,
-        root: str | None = None,
-        weight: Tensor | None = None,
+        self, x: Slot, *, linear: str, bias: str | None = None, root: str | None = None, weight: Tensor | None = None
     ) -> Slot:
         if weight is not None:
             raise NotDescribed
@@ -297,7 +263,7 @@ class _Toggling(_Rows):
         maps, rest = f"{name}.{first}", [_after_first(one) for one in modules]
         weight = self.maps(maps)
         root = weight * (1 + share.to(weight)).unsqueeze(2)
-        layer = Summed.of(weight=weight, bias=self.vectors(f"{maps}.bias"), root=root, normalisation="none")
+        layer = Summed(weight=weight, bias=self.vectors(f"{maps}.bias"), root=root, sample=weight)
         sums = self.build.message(layer, x)
         return self.build.rows(stacked_modules(rest, sums.sample), sums) if len(list(rest[0].children())) else sums
 
@@ -330,9 +296,9 @@ class _Toggling(_Rows):
             other = one if shown is None or shown is sent else shown.unflatten(2, (heads, -1))
             return Ends(other, one, None if asked is None else asked.unflatten(2, (heads, -1)))
 
-        layer = Attention.of(
-            parts,
-            x.sample,
+        layer = Attention(
+            ends=parts,
+            sample=x.sample,
             score=functools.partial(_scored, score, vectors) if score and vectors else score,
             message=message,
             edges=given,

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import partial
 from typing import Any
 
 import torch
@@ -20,9 +20,9 @@ from glasshouse.graph.models.profile import Profiled
 from glasshouse.graph.programs.program import MessageStep
 from glasshouse.graph.programs.rows import stacked_rows
 from glasshouse.graph.rule.incremental import triton
-from glasshouse.graph.rule.incremental.balls import Rings, add_ring, draw_rings
+from glasshouse.graph.rule.incremental.balls import Rings, Step, add_ring, draw_rings
 from glasshouse.graph.rule.incremental.graph import MaskedGraph
-from glasshouse.graph.rule.incremental.layer import Cost, Kept, Layer, outputs_of, under_every_mask
+from glasshouse.graph.rule.incremental.layer import Cost, Kept, Layer, under_every_mask
 from glasshouse.graph.rule.incremental.maximum import for_features
 from glasshouse.graph.rule.incremental.operations import (
     SAMPLE,
@@ -40,19 +40,7 @@ from glasshouse.graph.rule.question import Question
 
 
 def lower(models: Sequence[Profiled], question: Question) -> list[Operation]:
-    """The operations of models that share a program; the last one gives the logits.
-
-    Example:
-        >>> from torch_geometric.data import Data
-        >>> from glasshouse.graph.models.profile import profile_models
-        >>> from glasshouse.graph.models.networks import build_gnn
-        >>> from glasshouse.graph.rule.question import ask
-        >>> data = Data(x=torch.eye(2), edge_index=torch.tensor([[0, 1], [1, 0]]), y=torch.tensor([0, 1]))
-        >>> models = profile_models([build_gnn("gcn", features=2, hidden=4, classes=2) for _ in range(3)], data)
-        >>> question = ask(data, torch.ones(1, 2, dtype=torch.bool), torch.tensor([0]))
-        >>> [type(one).__name__ for one in lower(models, question)]
-        ['MessageOperation', 'RowOperation', 'MessageOperation']
-    """
+    """The operations of models that share a program; the last one gives the logits."""
     profile = models[0].profile
     program = profile.program
     if program is None:
@@ -117,19 +105,12 @@ _ROW_COPIES = 2  # of a row while a row-wise operation on several values works: 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ChangedBalls:
-    """An operation, and which balls it reads and writes.
-
-    Args:
-        operation: of the stacked program.
-        inner: the ball whose changed rows it reads; 0 if its inputs do not change.
-        outer: the ball whose rows it makes; None if no toggle changes them.
-        keeps: whether later operations need its values under every mask, beside rows that changed.
-    """
+    """An operation, and which balls it reads and writes."""
 
     operation: Operation
-    inner: int
-    outer: int | None
-    keeps: bool
+    inner: int  # the ball whose changed rows it reads; 0 if its inputs do not change
+    outer: int | None  # the ball whose rows it makes; None if no toggle changes them
+    keeps: bool = False  # whether later operations need its values under every mask, beside rows that changed
 
     def cost(self) -> Cost:
         """Memory that it takes; a message-passing layer knows its own."""
@@ -144,21 +125,7 @@ class ChangedBalls:
 
 
 def changed_balls(operations: Sequence[Operation], *, radius: int | None) -> list[ChangedBalls]:
-    """For each operation the balls that it reads and writes.
-
-    Args:
-        operations: of the stacked program.
-        radius: the outermost ball whose answers are wanted; None for all that change.
-
-    Example:
-        >>> import torch
-        >>> from glasshouse.graph.rule.incremental.sum import Summed
-        >>> build = Builder(models=1, device=torch.device("cpu"), dtype=torch.float32)
-        >>> layer = Summed.of(weight=torch.ones(1, 2, 2), bias=None, normalisation="symmetric")
-        >>> _ = build.message(layer, build.message(layer, build.features(torch.ones(3, 2))))
-        >>> [(one.inner, one.outer) for one in changed_balls(build.operations, radius=2)]
-        [(1, 2), (2, 2)]
-    """
+    """For each operation the balls that it reads and writes; ``radius`` is the outermost whose answers are wanted."""
     ball: dict[int, int] = {}  # by slot, for values that a toggle changes
     placed: list[ChangedBalls] = []
     for one in operations:
@@ -171,23 +138,12 @@ def changed_balls(operations: Sequence[Operation], *, radius: int | None) -> lis
             inner, outer = max(changed, default=0), max(changed, default=None)
         if outer is not None:
             ball[one.result.number] = outer
-        placed.append(ChangedBalls(operation=one, inner=inner, outer=outer, keeps=False))
-    kept = _kept(placed, ball)
-    return [
-        ChangedBalls(
-            operation=one.operation, inner=one.inner, outer=one.outer, keeps=one.operation.result.number in kept
-        )
-        for one in placed
-    ]
-
-
-def _kept(placed: Sequence[ChangedBalls], ball: dict[int, int]) -> set[int]:
-    """Values that a row-wise operation reads in a larger ball than they change in, or that never change."""
-    kept = set()
-    for one in placed:
-        if isinstance(one.operation, RowOperation) and one.outer is not None:
-            kept |= {source.number for source in one.operation.sources if ball.get(source.number) != one.outer}
-    return kept
+        placed.append(ChangedBalls(operation=one, inner=inner, outer=outer))
+    kept: set[int] = set()  # what a row-wise operation reads in a larger ball than it changes in, or never changes
+    for place in placed:
+        if isinstance(place.operation, RowOperation) and place.outer is not None:
+            kept |= {source.number for source in place.operation.sources if ball.get(source.number) != place.outer}
+    return [replace(place, keeps=place.operation.result.number in kept) for place in placed]
 
 
 def first_that_drops(placed: Sequence[ChangedBalls]) -> int | None:
@@ -215,16 +171,7 @@ def first_that_drops(placed: Sequence[ChangedBalls]) -> int | None:
 
 
 def row_losses(logits: Tensor, labels: Tensor) -> Tensor:
-    """Cross-entropy of each row and model, float64 [rows, models].
-
-    Args:
-        logits: [rows, models, classes].
-        labels: true class of each row, [rows].
-
-    Example:
-        >>> row_losses(torch.zeros(3, 2, 4), torch.zeros(3, dtype=torch.long)).shape
-        torch.Size([3, 2])
-    """
+    """Cross-entropy of each row [rows] and model, float64 [rows, models], from logits [rows, models, classes]."""
     if not triton.usable(logits):
         return tensor_losses(logits, labels.unsqueeze(1))
     return torch.nn.functional.softplus(row_margins(logits, labels), threshold=40.0)  # as tensor_losses
@@ -232,15 +179,10 @@ def row_losses(logits: Tensor, labels: Tensor) -> Tensor:
 
 @dataclass(frozen=True, kw_only=True)
 class LossesToSignal:
-    """What turns logits into signals: labels [N], kept losses [N, models] and the number of classes.
+    """What turns logits into signals."""
 
-    Example:
-        >>> LossesToSignal.of(torch.tensor([0, 1]), torch.zeros(2, 3, 4)).kept_loss.shape
-        torch.Size([2, 3])
-    """
-
-    labels: Tensor
-    kept_loss: Tensor
+    labels: Tensor  # [N]
+    kept_loss: Tensor  # [N, models]
     classes: int
 
     @classmethod
@@ -268,24 +210,13 @@ def _safe(labels: Tensor, logits: Tensor) -> Tensor:
 
 @dataclass(frozen=True, kw_only=True)
 class ForwardState:
-    """The state of a program after the forward pass under a group of masks.
-
-    Args:
-        placed: the operations and their balls.
-        graph: the union of the masks' graphs.
-        layers: the state of each message-passing layer, in order.
-        values: by slot, the kept values that toggles read: [N, models or 1, width], or [n, ...] if they never change.
-    """
+    """The state of a program after the forward pass under a group of masks."""
 
     placed: Sequence[ChangedBalls]
+    drops: int | None  # see `first_that_drops`
     graph: MaskedGraph
-    layers: Sequence[Kept]
-    values: Mapping[int, Tensor]
-
-    @cached_property
-    def drops(self) -> int | None:
-        """See `first_that_drops`."""
-        return first_that_drops(self.placed)
+    layers: Sequence[Kept]  # the state of each message-passing layer, in order
+    values: Mapping[int, Tensor]  # by slot, those that toggles read: [N, models or 1, width], or [n, ...]
 
     def signals(self, targets: Tensor, ends: LossesToSignal) -> Tensor:
         """S and own losses of some targets, [targets, 2, models]."""
@@ -304,7 +235,7 @@ class ForwardState:
                 _, fresh = changed.get(operation.source.number, (0, None))
                 if drops is not None:
                     add_ring(self.graph, rings)
-                values, alive = kept.toggle(fresh, rings, inner=one.inner, outer=one.outer)
+                values, alive = kept.toggle(fresh, Step(rings, one.inner, one.outer))
                 if drops is not None and alive is not None and drops <= one.inner < outermost - 1:
                     rings.balls[-1], values = rings.balls[-1].only(alive), values[alive]
             elif one.outer is None:
@@ -335,13 +266,9 @@ class ForwardState:
 def forward_state(
     placed: Sequence[ChangedBalls], x: Tensor, graph: MaskedGraph, *, limit: int
 ) -> tuple[ForwardState, Tensor]:
-    """The forward pass under all masks: the state, and the logits [N, models, classes].
+    """The forward pass of features [n, width] under all masks: the state, and the logits [N, models, classes].
 
-    Args:
-        placed: the operations and their balls.
-        x: the features [n, width].
-        graph: the union of the masks' graphs.
-        limit: bytes that temporary arrays may take.
+    Temporary arrays may take ``limit`` bytes.
     """
     layers: list[Kept] = []
 
@@ -353,12 +280,16 @@ def forward_state(
     needed = {0, *(one.operation.result.number for one in placed if one.keeps)}  # layers hold what else toggles need
     values, logits = _passed(placed, x, graph, keep, needed=needed)
     kept = {slot: value for slot, value in values.items() if slot in needed}
-    return ForwardState(placed=placed, graph=graph, layers=layers, values=kept), logits
+    drops = first_that_drops(placed)
+    return ForwardState(placed=placed, drops=drops, graph=graph, layers=layers, values=kept), logits
 
 
 def program_logits(placed: Sequence[ChangedBalls], x: Tensor, graph: MaskedGraph, *, limit: int) -> Tensor:
     """The logits [N, models, classes] of `forward_state` alone, where nothing is toggled; arguments as there."""
-    run = partial(outputs_of, graph=graph, limit=limit)
+
+    def run(layer: Layer, inputs: Tensor) -> Tensor:
+        return layer.outputs(inputs, graph, limit=limit)
+
     return _passed(placed, x, graph, run, needed=frozenset())[1]
 
 
@@ -372,30 +303,18 @@ def _passed(
 ) -> tuple[dict[int, Tensor], Tensor]:
     """Values by slot and the logits, with ``run`` for every layer; slots that nothing reads any more are freed."""
     values: dict[int, Tensor] = {0: x.unsqueeze(1)}
-    readers = _last_readers(placed)
+    last = {source.number: number for number, one in enumerate(placed) for source in sources_of(one.operation)}
     for number, one in enumerate(placed):
         operation = one.operation
+        given = [values[source.number] for source in sources_of(operation)]
         if isinstance(operation, MessageOperation):
-            made = run(operation.layer, values[operation.source.number])
-        else:
-            made = operation.function(*_together([values[source.number] for source in operation.sources], graph))
+            made = run(operation.layer, given[0])
+        elif len({len(value) for value in given}) == 1:
+            made = operation.function(*given)
+        else:  # those that never change are repeated for each mask
+            made = operation.function(*[under_every_mask(value, graph) for value in given])
         values[operation.result.number] = made
-        for slot in [slot for slot, last in readers.items() if last == number and slot in values]:
-            if slot not in needed:
+        for slot in {source.number for source in sources_of(operation)} - needed:
+            if last[slot] == number:
                 del values[slot]
     return values, under_every_mask(values[placed[-1].operation.result.number], graph)
-
-
-def _together(values: list[Tensor], graph: MaskedGraph) -> list[Tensor]:
-    """Values of one row-wise operation with equally many rows: those that never change are repeated for each mask."""
-    if len({len(value) for value in values}) == 1:
-        return values
-    return [under_every_mask(value, graph) for value in values]
-
-
-def _last_readers(placed: Sequence[ChangedBalls]) -> dict[int, int]:
-    """By slot, the number of the last operation that reads it."""
-    readers: dict[int, int] = {}
-    for number, one in enumerate(placed):
-        readers.update({source.number: number for source in sources_of(one.operation)})
-    return readers

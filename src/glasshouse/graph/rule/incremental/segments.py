@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
@@ -63,6 +64,36 @@ def segment_sum(values: Tensor, start: Tensor) -> Tensor:
     if 0 < values.shape[1] <= _NARROW and triton.usable(values):
         return narrow_sums(values, start)
     return bag_sum(values, torch.arange(len(values), device=values.device), start)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SparseRows:
+    """Features of n nodes, without zeros: those of node x are at ``start[x] ... start[x + 1] - 1``."""
+
+    start: Tensor  # [n + 1]
+    column: Tensor  # [entries]
+    value: Tensor  # [entries]
+    width: int
+
+    @property
+    def count(self) -> Tensor:
+        """[n], features of each node."""
+        return self.start.diff()
+
+    def times(self, weight: Tensor) -> Tensor:
+        """The features by a weight [models, width, out], [n, models * out]."""
+        return bag_sum(flat(weight), self.column, self.start, self.value)
+
+
+def sparse_rows(x: Tensor, *, zeros: bool = False) -> SparseRows:
+    """The non-zero features of x [n, width]; with ``zeros`` all of them."""
+    row, column = (torch.ones_like(x, dtype=torch.bool) if zeros else x).nonzero(as_tuple=True)
+    return SparseRows(start=starts_of(row, len(x)), column=column, value=x[row, column], width=x.shape[1])
+
+
+def flat(weight: Tensor) -> Tensor:
+    """A weight [models, width, out] with one row per input, [width, models * out]."""
+    return weight.transpose(0, 1).reshape(weight.shape[1], -1)
 
 
 def lookup(keys: Tensor, wanted: Tensor) -> tuple[Tensor, Tensor]:

@@ -7,16 +7,16 @@ weight of an edge, c and k depend on degrees alone, and the rest is not part of 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import torch
 from torch import Tensor
 
 from glasshouse.graph.programs.rows import project
 from glasshouse.graph.rule.incremental import triton
-from glasshouse.graph.rule.incremental.balls import Ball, Paths, Rings
+from glasshouse.graph.rule.incremental.balls import Ball, Step
 from glasshouse.graph.rule.incremental.graph import MaskedGraph, PairWeights
-from glasshouse.graph.rule.incremental.layer import Cost, Toggled, under_every_mask
+from glasshouse.graph.rule.incremental.layer import Cost, Layer, Toggled, under_every_mask
 from glasshouse.graph.rule.incremental.segments import bag_sum
 from glasshouse.graph.rule.incremental.triton_sum import message_gains, summed_rows
 
@@ -28,28 +28,17 @@ Loops = Literal["added", "listed", "dropped"]
 class Scaling:
     """The factors of a sum of messages, before the graph is known.
 
-    Args:
-        normalisation: ``"symmetric"`` divides by the root degrees of both ends, ``"mean"`` by the number of messages,
-            ``"none"`` by nothing. The degree of a node is the sum of the weights of its messages.
-        loops: ``"added"``: every node has one self-loop; ``"listed"``: those of the graph, as edges like all others;
-            ``"dropped"``: none; by default the symmetric normalisation adds self-loops, and others use
-            those listed.
-        edge_weight: one weight per edge, [edges], or None if all are 1.
-        fill: weight of an added self-loop; a self-loop of the graph keeps its own. It is 1 without weights of edges.
-        own: what the message of a self-loop is multiplied with; degrees count it once.
-        weighted_mean: whether the mean divides by the sum of the messages' weights, not by their number.
-
-    Example:
-        >>> Scaling(normalisation="symmetric", loops="added").by_degree
-        True
+    ``"symmetric"`` divides by the root degrees of both ends, ``"mean"`` by the number of messages, ``"none"`` by
+    nothing. The degree of a node is the sum of the weights of its messages. Self-loops are ``"added"``: every node has
+    one; ``"listed"``: those of the graph, as edges like all others; or ``"dropped"``.
     """
 
-    normalisation: Normalisation
-    loops: Loops | None = None
-    edge_weight: Tensor | None = None
-    fill: float = 1.0
-    own: float = 1.0
-    weighted_mean: bool = False
+    normalisation: Normalisation = "none"
+    loops: Loops = "listed"
+    edge_weight: Tensor | None = None  # one weight per edge, [edges], or None if all are 1
+    fill: float = 1.0  # of an added self-loop; one of the graph keeps its own weight. It is 1 without weights of edges
+    own: float = 1.0  # what the message of a self-loop is multiplied with; degrees count it once
+    weighted_mean: bool = False  # whether the mean divides by the sum of the messages' weights, not by their number
 
     @property
     def counts_weights(self) -> bool:
@@ -74,7 +63,7 @@ class Scaling:
                 degree = weight.new_zeros(len(degree)).index_add_(0, receiver, weight)
         if self.loops == "dropped":
             loops = torch.zeros_like(graph.loops)
-        elif self.loops == "added" or (self.loops is None and self.by_degree):
+        elif self.loops == "added":
             loops = torch.ones_like(graph.loops) if pairs is None else pairs.loops(none=self.fill).repeat(masks)
         else:
             loops = graph.loops if pairs is None else pairs.loops().repeat(masks)
@@ -118,69 +107,49 @@ class Scales:
     scale: Tensor  # [N], c
     sent: Tensor  # [N], k
 
-    def after(self, ball: Ball, rings: Rings) -> Tensor:
-        """C of the rows of a ball after the toggle, [rows]."""
+    def after(self, ball: Ball, step: Step) -> Tensor:
+        """C of the rows of a step's ball after the toggle, [rows]."""
         change = ball.degree_change
         if self.pairs is not None and self.scaling.counts_weights:
             change = torch.zeros_like(change, dtype=torch.float64)
             row = ball.degree_change.nonzero().squeeze(1)  # the receivers of the targets
             target = ball.target[row]
-            weight = self.pairs.between(rings.targets[target] % self.graph.size, ball.node[row] % self.graph.size)
-            change[row] = torch.where(rings.removes[target], -weight, weight)
+            weight = self.pairs.between(step.rings.targets[target] % self.graph.size, ball.node[row] % self.graph.size)
+            change[row] = torch.where(step.rings.removes[target], -weight, weight)
         return self.scaling._scale(self.degree[ball.node] + change, self.counted[ball.node]).to(self.scale.dtype)
 
-    def sent_after(self, ball: Ball, rings: Rings) -> Tensor:
-        """K of the rows of a ball after the toggle, [rows]."""
-        return self.after(ball, rings) if self.scaling.by_degree else self.sent[ball.node]
+    def sent_after(self, step: Step) -> Tensor:
+        """K of the rows of the source ball after the toggle, [rows]."""
+        return self.after(step.source, step) if self.scaling.by_degree else self.sent[step.source.node]
 
-    def along(self, paths: Paths, inner: Ball, outer: Ball) -> Tensor:
+    def along(self, step: Step) -> Tensor:
         """The weight of the message of each path, [paths]."""
+        paths, size = step.paths, self.graph.size
         if self.pairs is None:
             return paths.weight
-        size = self.graph.size
-        return self.pairs.between(inner.node[paths.source] % size, outer.node[paths.receiver] % size)
+        return self.pairs.between(step.source.node[paths.source] % size, step.ball.node[paths.receiver] % size)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Summed:
-    """A convolution that sums messages.
+class Summed(Layer):
+    """A convolution that sums messages."""
 
-    Args:
-        weight: map from inputs to messages, [models, width, out]; None when messages are the inputs themselves.
-        root: map from a node's own input to its output, outside the sum, [models, width, out], or None.
-        bias: [models, out] or None.
-        scaling: how strongly messages count.
-        models: how many models are stacked.
-        width: width of the sums.
-        item: bytes of one value.
-        hops: of one step.
+    weight: Tensor | None  # from inputs to messages, [models, width, out]; None when messages are the inputs themselves
+    sample: Tensor  # the weight, or a few inputs [rows, models or 1, width]
+    root: Tensor | None = None  # from a node's own input to its output, outside the sum, [models, width, out]
+    bias: Tensor | None = None  # [models, out]
+    scaling: Scaling = Scaling()
 
-    Example:
-        >>> Summed.of(weight=torch.ones(2, 3, 4), bias=None, normalisation="none").divides_by_degree
-        False
-    """
+    @property
+    def models(self) -> int:
+        """How many are stacked; 1 if all of them make the same."""
+        stacked = self.bias if self.weight is None else self.weight
+        return int(self.sample.shape[1]) if stacked is None else len(stacked)
 
-    weight: Tensor | None
-    root: Tensor | None
-    bias: Tensor | None
-    scaling: Scaling
-    models: int
-    width: int
-    item: int = 4
-    hops: int = 1
-
-    @classmethod
-    def of(cls, *, weight: Tensor, bias: Tensor | None, root: Tensor | None = None, **options: Any) -> Summed:
-        """A layer with a weight; options are those of :class:`Scaling`."""
-        models, _, width = weight.shape
-        scaling, item = Scaling(**options), weight.element_size()
-        return cls(weight=weight, root=root, bias=bias, scaling=scaling, models=models, width=width, item=item)
-
-    @classmethod
-    def without_map(cls, sample: Tensor, *, models: int, bias: Tensor | None, **options: Any) -> Summed:
-        """A layer whose messages are its inputs, such as these rows [rows, models or 1, width]."""
-        width, item = int(sample.shape[2]), sample.element_size()
-        return cls(weight=None, root=None, bias=bias, scaling=Scaling(**options), models=models, width=width, item=item)
+    @property
+    def width(self) -> int:
+        """Columns of the output of one model."""
+        return int(self.sample.shape[2])
 
     @property
     def counts_senders(self) -> bool:
@@ -194,13 +163,10 @@ class Summed:
 
     def cost(self, *, shared: bool) -> Cost:
         """See :class:`~glasshouse.graph.rule.incremental.layer.Layer`."""
-        size = (
-            self.models * self.width * (self.item if self.scaling.edge_weight is None else 8)
-        )  # weighted sums are float64
-        fused = self.weight is not None and triton.usable(
-            self.weight
-        )  # kernels write rows and changes of messages alone
-        fused = fused and self.scaling.edge_weight is None
+        plain = self.scaling.edge_weight is None
+        size = self.models * self.width * (self.sample.element_size() if plain else 8)  # weighted sums are float64
+        # kernels write rows and changes of messages alone
+        fused = plain and self.weight is not None and triton.usable(self.weight)
         return Cost(node=(3 + (self.root is not None)) * size, row=(2 if fused else 4) * size, path=32)
 
     def keep(self, inputs: Tensor, graph: MaskedGraph, *, limit: int) -> tuple[KeptSum, Tensor]:
@@ -252,39 +218,23 @@ class KeptSum:
         """Outputs [rows, models, width] of finished sums [rows, models * width]."""
         return rows.view(len(rows), -1, self.layer.width).to(self.dtype)
 
-    def toggle(self, changed: Tensor | None, rings: Rings, *, inner: int, outer: int) -> Toggled:
+    def toggle(self, changed: Tensor | None, step: Step) -> Toggled:
         """See :class:`~glasshouse.graph.rule.incremental.layer.Kept`."""
-        scale = self.scales.after(rings.balls[outer], rings)
-        rows = (
-            self._same_messages(rings, inner, outer, scale)
-            if changed is None
-            else self._new_messages(changed, rings, inner, outer, scale)
-        )
+        scale = self.scales.after(step.ball, step)
+        rows = self._same_messages(step, scale) if changed is None else self._new_messages(changed, step, scale)
         return Toggled(self.finish(rows))
 
-    def _same_messages(self, rings: Rings, inner: int, outer: int, scale: Tensor) -> Tensor:
+    def _same_messages(self, step: Step, scale: Tensor) -> Tensor:
         """First layer: only the weights of the messages change, so rows are weighted sums of the table."""
-        nodes, ball, source = len(self.graph.members), rings.balls[outer], rings.balls[inner]
-        paths = rings.paths(inner, outer)
-        own = self.scales.sent_after(source, rings) - self.scales.sent[source.node]
+        nodes, ball, source, paths = len(self.graph.members), step.ball, step.source, step.paths
+        own = self.scales.sent_after(step) - self.scales.sent[source.node]
         gain = own.clone()
-        gain[source.centre] = self.scales.sent[rings.targets] * (1 - 2 * rings.removes.to(own.dtype))
-        along = self.scales.along(paths, source, ball)
+        gain[source.centre] = self.scales.sent[step.rings.targets] * (1 - 2 * step.rings.removes.to(own.dtype))
+        along = self.scales.along(step)
         if self._fused:
             loops = own * self.scales.loops[source.node]
-            return summed_rows(
-                self.table,
-                paths,
-                nodes=nodes,
-                node=ball.node,
-                scale=scale,
-                gain=None,
-                source=source.node[paths.source],
-                weight=along * gain[paths.source],
-                own=loops,
-                correction=loops,
-                root=None,
-            )
+            sent = {"source": source.node[paths.source], "weight": along * gain[paths.source]}
+            return summed_rows(self.table, step, nodes=nodes, scale=scale, **sent, own=loops, correction=loops)
         # each row: its kept sum, its rest, then its paths
         lead = 2 * torch.arange(len(ball.node), device=ball.node.device)
         receiver = paths.receiver
@@ -304,21 +254,20 @@ class KeptSum:
             rows.index_add_(0, paths.inside, self.table[source.node] * weight.unsqueeze(1))
         return rows
 
-    def _new_messages(self, changed: Tensor, rings: Rings, inner: int, outer: int, scale: Tensor) -> Tensor:
+    def _new_messages(self, changed: Tensor, step: Step, scale: Tensor) -> Tensor:
         """Later layers: kept sum plus the differences of the changed messages."""
         nodes, width = len(self.graph.members), self.table.shape[1]
-        ball, source = rings.balls[outer], rings.balls[inner]
-        paths = rings.paths(inner, outer)
+        ball, source, paths = step.ball, step.source, step.paths
         fresh = changed if self.layer.weight is None else project(changed, self.layer.weight)
         if self._fused:
-            return self._fused_messages(changed, fresh, rings, inner, outer, scale)
-        fresh = fresh.reshape(-1, width) * self.scales.sent_after(source, rings).unsqueeze(1)
+            return self._fused_messages(changed, fresh, step, scale)
+        fresh = fresh.reshape(-1, width) * self.scales.sent_after(step).unsqueeze(1)
         old = self.table[source.node].mul_(self.scales.sent[source.node].unsqueeze(1))
         gain = fresh - old
         own = gain * self.scales.loops[source.node].unsqueeze(1)
         centre = source.centre  # the target's messages appear or vanish as a whole
-        gain[centre] = torch.where(rings.removes.unsqueeze(1), -old[centre], fresh[centre])
-        rows = bag_sum(gain, paths.source, paths.start, self.scales.along(paths, source, ball))
+        gain[centre] = torch.where(step.rings.removes.unsqueeze(1), -old[centre], fresh[centre])
+        rows = bag_sum(gain, paths.source, paths.start, self.scales.along(step))
         rows += self.table[nodes : 2 * nodes][ball.node]
         rows.index_add_(0, paths.inside, own)
         rows *= scale.unsqueeze(1)
@@ -336,28 +285,24 @@ class KeptSum:
         own = own if self.layer.bias is None else own + self.layer.bias
         return own.reshape(-1, self.table.shape[1]).to(self.table.dtype)
 
-    def _fused_messages(
-        self, changed: Tensor, fresh: Tensor, rings: Rings, inner: int, outer: int, scale: Tensor
-    ) -> Tensor:
+    def _fused_messages(self, changed: Tensor, fresh: Tensor, step: Step, scale: Tensor) -> Tensor:
         """The same as the twin above, in two passes on a GPU."""
-        source, removes = rings.balls[inner], rings.removes
-        old, new = self.scales.sent[source.node], self.scales.sent_after(source, rings)
+        source, removes = step.source, step.rings.removes
+        old, new = self.scales.sent[source.node], self.scales.sent_after(step)
         loops, centre = self.scales.loops[source.node], source.centre
         correction = torch.zeros_like(loops)
         correction[centre] = -(loops * old)[centre]  # its message to others is new as a whole, the one to itself not
         plus, minus = new.clone(), old.clone()
         plus[centre] = torch.where(removes, 0, plus[centre])
         minus[centre] = torch.where(removes, minus[centre], 0)
-        paths = rings.paths(inner, outer)
         return summed_rows(
             self.table,
-            paths,
+            step,
             nodes=len(self.graph.members),
-            node=rings.balls[outer].node,
             scale=scale,
             gain=message_gains(fresh, self.table, source.node, plus=plus, minus=minus),
-            source=paths.source,
-            weight=self.scales.along(paths, source, rings.balls[outer]),
+            source=step.paths.source,
+            weight=self.scales.along(step),
             own=loops,
             correction=correction,
             root=self._new_rest(changed),

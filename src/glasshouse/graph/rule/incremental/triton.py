@@ -17,6 +17,8 @@ from torch import Tensor
 
 from glasshouse.io.caches import keep_code_private
 
+COLUMNS = 128  # of one program
+
 
 @cache
 def _has_triton() -> bool:
@@ -24,13 +26,7 @@ def _has_triton() -> bool:
 
 
 def usable(tensor: Tensor) -> bool:
-    """Whether the kernels can work on a tensor: it is on a GPU, and Triton is installed.
-
-    Example:
-        >>> import torch
-        >>> usable(torch.zeros(3))
-        False
-    """
+    """Whether the kernels can work on a tensor: it is on a GPU, and Triton is installed."""
     return tensor.is_cuda and _has_triton()
 
 
@@ -52,6 +48,13 @@ class Kernel:
             self._function.__globals__["tl"] = triton.language  # the name that kernels use
             self._compiled = triton.jit(self._function)
         self._compiled[(programs,)](*arguments, num_warps=warps, **constants)
+
+    def launch_rows(
+        self, rows: int, width: int, *arguments: Any, most: int = COLUMNS, warps: int = 1, **constants: Any
+    ) -> None:
+        """Run programs that share out rows of so many columns; the last argument of all is how many each row has."""
+        block, blocks = blocks_of(width, most=most)
+        self.launch(rows * blocks, *arguments, blocks, warps=warps, BLOCK=block, **constants)
 
 
 def kernel(function: Callable[..., None]) -> Kernel:

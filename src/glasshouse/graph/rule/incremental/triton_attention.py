@@ -12,12 +12,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from glasshouse.graph.rule.incremental.balls import Ball, Paths
+from glasshouse.graph.rule.incremental.balls import Step
 from glasshouse.graph.rule.incremental.graph import MaskedGraph
-from glasshouse.graph.rule.incremental.triton import blocks_of, kernel
+from glasshouse.graph.rule.incremental.triton import kernel
 
 tl: Any = None  # triton.language, filled in by the first launch
-_BLOCK = 128  # columns of one program
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,16 +76,9 @@ def attended(scored: Scored, graph: MaskedGraph, *, slope: float) -> tuple[Tenso
     rows, heads, channels = scored.values.shape
     highest, below = torch.empty_like(scored.sent), torch.empty_like(scored.sent)
     above = torch.empty_like(scored.values)
-    block, blocks = blocks_of(heads * channels, most=_BLOCK)
-    sources = graph.sources
-    _keep.launch(
-        rows * blocks,
-        *(highest, below, above, scored.values, scored.sent, scored.received),
-        *(sources.start, sources.other, sources.weight, heads * channels, channels, heads, blocks),
-        warps=1,
-        SLOPE=slope,
-        BLOCK=block,
-    )
+    sources, width = graph.sources, heads * channels
+    given, senders = (scored.values, scored.sent, scored.received), (sources.start, sources.other, sources.weight)
+    _keep.launch_rows(*(rows, width), *(highest, below, above), *given, *senders, width, channels, heads, SLOPE=slope)
     return highest, below, above
 
 
@@ -160,53 +152,6 @@ def _update(  # type: ignore[no-untyped-def]
         tl.store(out + row * width + column, over / tl.where(wrong, 1.0, under), mask=inside)
         if tl.max(wrong.to(tl.int32), axis=0) > 0:
             tl.store(spoilt + row, 1)
-
-
-def attended_update(
-    kept: Scored,
-    sums: tuple[Tensor, Tensor, Tensor],
-    news: Scored | None,
-    ball: Ball,
-    source: Ball,
-    paths: Paths,
-    *,
-    inner: Tensor,
-    kind: Tensor,
-    slope: float,
-    limit: float,
-    share: float,
-) -> tuple[Tensor, Tensor]:
-    """Rows [outer rows, models * heads * channels] by the exchange of changed messages, and which to sum afresh.
-
-    Args:
-        kept: values and scores of all nodes.
-        sums: what :func:`attended` gives.
-        news: new values and scores of the inner ball; None if they are the kept ones.
-        ball: the outer ball.
-        source: the inner ball.
-        paths: between them.
-        inner: the inner row of each outer row, or -1.
-        kind: int32 [inner rows], 1 for a removed target, 2 for an added one, else 0.
-        slope: of the leaky ReLU below zero.
-        limit: a new score this far above the old maximum must be summed afresh.
-        share: likewise a denominator that falls below this share of itself.
-    """
-    rows, (_, heads, channels) = len(ball.node), kept.values.shape
-    out = kept.values.new_empty(rows, heads * channels)
-    spoilt = torch.zeros(rows, dtype=torch.int32, device=out.device)
-    new = kept if news is None else news
-    block, blocks = blocks_of(heads * channels, most=_BLOCK)
-    _update.launch(
-        rows * blocks,
-        *(out, spoilt, kept.values, kept.sent, kept.received, *sums, new.values, new.sent),
-        *(ball.node, inner, paths.source, paths.start, paths.weight, source.node, kind),
-        *(limit, share, heads * channels, channels, heads, blocks),
-        warps=1,
-        SLOPE=slope,
-        FIRST=news is None,
-        BLOCK=block,
-    )
-    return out, spoilt
 
 
 @kernel
@@ -286,32 +231,39 @@ def _afresh(  # type: ignore[no-untyped-def]
     tl.store(out + row * width + column, over / under, mask=inside)
 
 
-def attended_afresh(
-    out: Tensor,
-    rows: Tensor,
+def attended_after(
     kept: Scored,
+    sums: tuple[Tensor, Tensor, Tensor],
     news: Scored | None,
-    ball: Ball,
-    source: Ball,
-    paths: Paths,
+    step: Step,
     graph: MaskedGraph,
     *,
-    inner: Tensor,
-    kind: Tensor,
     slope: float,
-) -> None:
-    """Fill in some rows of ``out``, as :func:`attended_update` makes it, from all their senders."""
-    _, heads, channels = kept.values.shape
-    new = kept if news is None else news
-    block, blocks = blocks_of(heads * channels, most=_BLOCK)
-    sources = graph.sources
-    _afresh.launch(
-        len(rows) * blocks,
-        *(out, rows, kept.values, kept.sent, kept.received, new.values, new.sent, new.received),
-        *(ball.node, inner, paths.source, paths.start, paths.weight, source.node, kind),
-        *(sources.start, sources.other, sources.weight, heads * channels, channels, heads, blocks),
-        warps=1,
-        SLOPE=slope,
-        FIRST=news is None,
-        BLOCK=block,
-    )
+    limit: float,
+    share: float,
+) -> Tensor:
+    """Rows [outer rows, models * heads * channels] by the exchange of changed messages, or summed afresh.
+
+    Args:
+        kept: values and scores of all nodes.
+        sums: what :func:`attended` gives.
+        news: new values and scores of the inner ball; None if they are the kept ones.
+        step: the balls, and the paths between them.
+        graph: who sends to whom.
+        slope: of the leaky ReLU below zero.
+        limit: a new score this far above the old maximum must be summed afresh.
+        share: likewise a denominator that falls below this share of itself.
+    """
+    rows, (_, heads, channels) = len(step.ball.node), kept.values.shape
+    sources, paths, width = graph.sources, step.paths, heads * channels
+    out = kept.values.new_empty(rows, width)
+    spoilt = torch.zeros(rows, dtype=torch.int32, device=out.device)
+    old, new = (kept.values, kept.sent, kept.received), kept if news is None else news
+    where = (step.ball.node, step.inner_row, paths.source, paths.start, paths.weight, step.source.node, step.kind)
+    sizes, options = (width, channels, heads), dict[str, Any](SLOPE=slope, FIRST=news is None)
+    changes = (out, spoilt, *old, *sums, new.values, new.sent, *where, limit, share)
+    _update.launch_rows(rows, width, *changes, *sizes, **options)
+    again, senders = spoilt.nonzero().squeeze(1), (sources.start, sources.other, sources.weight)
+    everything = (out, again, *old, new.values, new.sent, new.received, *where, *senders)
+    _afresh.launch_rows(len(again), width, *everything, *sizes, **options)
+    return out

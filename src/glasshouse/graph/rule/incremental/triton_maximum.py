@@ -7,12 +7,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from glasshouse.graph.rule.incremental.balls import Paths
+from glasshouse.graph.rule.incremental.balls import Step
 from glasshouse.graph.rule.incremental.graph import MaskedGraph
-from glasshouse.graph.rule.incremental.triton import blocks_of, kernel
+from glasshouse.graph.rule.incremental.triton import kernel
 
 tl: Any = None  # triton.language, filled in by the first launch
-_BLOCK = 128  # columns of one program
 _SENDERS = 8  # senders that are read at once; one after the other, a hub with thousands would take milliseconds
 
 
@@ -70,15 +69,8 @@ def ranked_senders(values: Tensor, graph: MaskedGraph, *, ranks: int) -> tuple[T
     """Maxima [N, values] and the largest senders, int32 [ranks, N, values], for values [N, values] and 2 or 4 ranks."""
     value = torch.empty_like(values)
     sender = torch.empty(ranks, *values.shape, dtype=torch.int32, device=values.device)
-    block, blocks = blocks_of(values.shape[1], most=_BLOCK)
-    _ranks.launch(
-        len(values) * blocks,
-        *(value, sender, values, graph.sources.start, graph.sources.other, graph.loops),
-        *(values.shape[1], len(values), blocks),
-        warps=1,
-        RANKS=ranks,
-        BLOCK=block,
-    )
+    arguments = (value, sender, values, graph.sources.start, graph.sources.other, graph.loops)
+    _ranks.launch_rows(*values.shape, *arguments, values.shape[1], len(values), RANKS=ranks)
     return value, sender
 
 
@@ -115,15 +107,8 @@ def _plain(  # type: ignore[no-untyped-def]
 def plain_maxima(values: Tensor, graph: MaskedGraph) -> Tensor:
     """Maxima [N, values] of each node's senders, for values [N, values]; -inf for a node without senders."""
     value = torch.empty_like(values)
-    block, blocks = blocks_of(values.shape[1], most=_BLOCK)
-    _plain.launch(
-        len(values) * blocks,
-        *(value, values, graph.sources.start, graph.sources.other, graph.loops),
-        *(values.shape[1], blocks),
-        warps=1,
-        SENDERS=_SENDERS,
-        BLOCK=block,
-    )
+    arguments = (value, values, graph.sources.start, graph.sources.other, graph.loops)
+    _plain.launch_rows(*values.shape, *arguments, values.shape[1], SENDERS=_SENDERS)
     return value
 
 
@@ -219,16 +204,7 @@ def _toggled(  # type: ignore[no-untyped-def]
 
 
 def toggled_maxima(
-    values: Tensor,
-    changed: Tensor | None,
-    value: Tensor,
-    sender: Tensor,
-    graph: MaskedGraph,
-    paths: Paths,
-    *,
-    node: Tensor,
-    source_node: Tensor,
-    kind: Tensor,
+    values: Tensor, changed: Tensor | None, value: Tensor, sender: Tensor, graph: MaskedGraph, step: Step
 ) -> tuple[Tensor, Tensor]:
     """New maxima [rows, values], -inf for a row without senders, and whether each row differs, bool [rows].
 
@@ -238,25 +214,18 @@ def toggled_maxima(
         value: kept maxima [N, values].
         sender: the largest senders, int32 [ranks, N, values].
         graph: who sends to whom.
-        paths: from the inner ball to the outer one.
-        node: node of each outer row.
-        source_node: node of each inner row.
-        kind: int32 [inner rows], 1 for a removed target, 2 for an added one, else 0.
+        step: the balls, and the paths between them.
     """
+    node, paths = step.ball.node, step.paths
     rows, width = len(node), values.shape[1]
     out = values.new_empty(rows, width)
     alive = torch.zeros(rows, dtype=torch.int32, device=node.device)
-    inner = torch.full_like(node, -1)
-    inner[paths.inside] = torch.arange(len(paths.inside), device=node.device)
-    block, blocks = blocks_of(width, most=_BLOCK)
-    _toggled.launch(
-        rows * blocks,
+    _toggled.launch_rows(
+        *(rows, width),
         *(out, alive, values if changed is None else changed, values, value, sender),
-        *(node, paths.source, paths.start, source_node, kind, inner, graph.loops),
-        *(graph.sources.start, graph.sources.other, width, len(values), blocks),
-        warps=1,
+        *(node, paths.source, paths.start, step.source.node, step.kind, step.inner_row, graph.loops),
+        *(graph.sources.start, graph.sources.other, width, len(values)),
         FIRST=changed is None,
         RANKS=len(sender),
-        BLOCK=block,
     )
     return out, alive > 0

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-import torch
 from torch import Tensor
 
-from glasshouse.graph.rule.incremental.balls import Paths
-from glasshouse.graph.rule.incremental.triton import blocks_of, kernel
+from glasshouse.graph.rule.incremental.balls import Step
+from glasshouse.graph.rule.incremental.triton import COLUMNS, kernel
 
 tl: Any = None  # triton.language, filled in by the first launch
-_BLOCK = 128  # columns of one program
 _UNIT = 4  # values that a GPU loads in one instruction, where the rows allow it
 
 
@@ -58,13 +56,9 @@ def message_gains(fresh: Tensor, table: Tensor, node: Tensor, *, plus: Tensor, m
     fresh = fresh if fresh.stride(2) == 1 else fresh.contiguous()
     width = models * channels
     out = fresh.new_empty(rows, width)
-    block, blocks = blocks_of(width, most=4 * _BLOCK)
-    _gains.launch(
-        rows * blocks,
-        *(out, fresh, table, node, plus.contiguous(), minus.contiguous()),
-        *(width, channels, fresh.stride(0), fresh.stride(1), blocks),
-        BLOCK=block,
-    )
+    arguments = (out, fresh, table, node, plus.contiguous(), minus.contiguous())
+    steps = (fresh.stride(0), fresh.stride(1))
+    _gains.launch_rows(rows, width, *arguments, width, channels, *steps, most=4 * COLUMNS, warps=4)
     return out
 
 
@@ -125,28 +119,22 @@ def _rows(  # type: ignore[no-untyped-def]
 
 
 def paths_at_once(mean: float) -> int:
-    """How many messages a program loads at once, for rows with so many on average.
-
-    Example:
-        >>> paths_at_once(1.3), paths_at_once(6.0)
-        (2, 8)
-    """
+    """How many messages a program loads at once, for rows with so many on average."""
     return 2 if mean < 2 else 4 if mean < 4 else 8
 
 
 def summed_rows(
     table: Tensor,
-    paths: Paths,
+    step: Step,
     *,
     nodes: int,
-    node: Tensor,
     scale: Tensor,
-    gain: Tensor | None,
     source: Tensor,
     weight: Tensor,
     own: Tensor,
     correction: Tensor,
-    root: Tensor | None,
+    gain: Tensor | None = None,
+    root: Tensor | None = None,
 ) -> Tensor:
     """Finished rows of the outer ball, [outer rows, models * width].
 
@@ -155,33 +143,28 @@ def summed_rows(
 
     Args:
         table: kept messages [nodes], sums [nodes] and rest [nodes or 1], each models * width.
-        paths: from the inner ball to the outer one.
+        step: the balls, and the paths between them.
         nodes: nodes in the union of masks.
-        node: node of each outer row.
         scale: [outer rows].
-        gain: changes of messages [inner rows, models * width]; None if messages are the kept ones.
         source: row in ``gain``, or in the kept messages, of each path.
         weight: what each path's message is multiplied with.
         own: what a row's own gain is multiplied with, [inner rows].
         correction: what its own kept message is multiplied with, [inner rows].
+        gain: changes of messages [inner rows, models * width]; None if messages are the kept ones.
         root: a new rest for inner rows [inner rows, models * width], or None if it does not change.
     """
+    node = step.ball.node
     rows, width = len(node), table.shape[1]
     out = table.new_empty(rows, width)
-    inner = torch.full_like(node, -1)
-    inner[paths.inside] = torch.arange(len(paths.inside), device=node.device)
-    block, blocks = blocks_of(width, most=_BLOCK)
     unit = _UNIT if width % _UNIT == 0 else 1
-    _rows.launch(
-        rows * blocks,
-        *(out, table, table[nodes:], table[2 * nodes :], table if gain is None else gain, node, source, paths.start),
-        *(weight, scale, inner, own, correction, out if root is None else root),
-        *(width // unit, width // unit if len(table) > 2 * nodes + 1 else 0, blocks),
-        warps=1,
+    kept = (table, table[nodes:], table[2 * nodes :], table if gain is None else gain)
+    changes = (node, source, step.paths.start, weight, scale, step.inner_row, own, correction)
+    _rows.launch_rows(
+        *(rows, width, out, *kept, *changes, out if root is None else root),
+        *(width // unit, width // unit if len(table) > 2 * nodes + 1 else 0),
         UNIT=unit,
         LATER=gain is not None,
         ROOT=root is not None,
-        BLOCK=block,
         PATHS=paths_at_once(len(source) / max(rows, 1)),
     )
     return out

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from types import ModuleType
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -22,7 +22,7 @@ from glasshouse.core.arrays import BoolArray, FloatArray, IntArray
 from glasshouse.core.errors import InputError
 from glasshouse.graph.models.profile import Profiled
 from glasshouse.graph.rule.engines import Stack, audit_values, register_engine
-from glasshouse.graph.rule.question import Question, Toggles, check_width
+from glasshouse.graph.rule.question import Hops, Question, Toggles, check_width
 from glasshouse.graph.rule.two_layers import gat, gcn, sage
 from glasshouse.graph.rule.two_layers.graph import (
     CSR,
@@ -88,10 +88,7 @@ def _one(weights: Any) -> int:
 choose_by_type(fill_row, {gcn.GCNWeights: gcn.fill_row, sage.SAGEWeights: sage.fill_row, gat.GATWeights: gat.fill_row})
 choose_by_type(toggle, {gcn.GCNWeights: gcn.toggle, sage.SAGEWeights: sage.toggle, gat.GATWeights: gat.toggle})
 choose_by_type(extra_hops, {gcn.GCNWeights: _one, sage.SAGEWeights: _none, gat.GATWeights: _none})
-choose_by_type(
-    refresh,
-    {gcn.GCNWeights: _fill_all, sage.SAGEWeights: sage.refresh, gat.GATWeights: gat.refresh},
-)
+choose_by_type(refresh, {gcn.GCNWeights: _fill_all, sage.SAGEWeights: sage.refresh, gat.GATWeights: gat.refresh})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -199,29 +196,13 @@ def compiled_toggles(
     masks: Tensor | BoolArray,
     nodes: Tensor | IntArray,
     *,
-    hops: Literal["model", "affected"] = "model",
+    hops: Hops = "model",
     threads: int | None = None,
 ) -> Toggles:
     """S of the paper's eq. (6) and own losses for every model, mask and node; ask ``supports`` first.
 
-    Args:
-        models: K models of one shape that reduce to two convolutions.
-        data: the graph with ``x`` [n, features], ``edge_index`` [2, e] and ``y`` [n].
-        masks: bool [M, n], the assumed members.
-        nodes: indices of the nodes to toggle.
-        hops: ``"model"`` sums over the nodes within two hops, ``"affected"`` over all whose prediction changes.
-        threads: cores to use; all by default. The numbers do not depend on it.
-
-    Returns:
-        Float64 [K, M, len(nodes)] each.
-
-    Example:
-        >>> from glasshouse.graph.models.networks import build_gnn
-        >>> from glasshouse.graph.models.profile import profile_models
-        >>> pair = Data(x=torch.eye(2), edge_index=torch.tensor([[0, 1], [1, 0]]), y=torch.tensor([0, 1]))
-        >>> models = profile_models([build_gnn("gcn", features=2, hidden=4, classes=2)], pair)
-        >>> compiled_toggles(models, pair, torch.ones(1, 2, dtype=torch.bool), torch.tensor([0, 1])).own.shape
-        torch.Size([1, 1, 2])
+    ``hops`` says over which nodes S sums, as in `Question`. The numbers, float64 [K, M, len(nodes)], do not depend on
+    ``threads``, which are all cores by default.
     """
     cores = threads or available_cores()
     problem = stack_models(models, data, threads=cores)

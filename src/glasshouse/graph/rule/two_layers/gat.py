@@ -155,18 +155,17 @@ class GATScratch(NamedTuple):
     signal: FloatArray  # [K]
 
 
-def _plain(layer: Any) -> bool:
-    if type(layer) is not GATConv:
-        return False
-    return bool(layer.add_self_loops and layer.edge_dim is None and layer.lin is not None and not layer.residual)
-
-
 def supports(layers: Sequence[Any]) -> bool:
     """Whether these are plain GATConv layers, heads side by side in the first and averaged in the second."""
-    if not all(_plain(layer) for layer in layers):
-        return False
-    first, second = layers
-    return bool(first.concat or first.heads == 1) and bool(not second.concat or second.heads == 1)
+    return all(
+        type(one) is GATConv
+        and one.add_self_loops
+        and one.edge_dim is None
+        and one.lin is not None
+        and not one.residual
+        and (one.concat == concat or one.heads == 1)
+        for one, concat in zip(layers, (True, False), strict=True)
+    )
 
 
 def _scores(layer: GATConv, values: FloatArray) -> FloatArray:
@@ -204,7 +203,7 @@ def _second_matrix(layer: GATConv) -> F32:
 
 def prepare(models: Sequence[Sequence[Any]], x: F32, graph: CSR, *, threads: int) -> GATWeights:
     """Stack the two layers of every model; x [n, features]."""
-    first, second = [m[0] for m in models], [m[1] for m in models]
+    first, second = zip(*models, strict=True)
     values = times(x, feature_rows(x), batch_columns([c.lin.weight for c in first]), threads=threads)
     messages, spread = _first_messages(first, values)
     heads = len(models) * second[0].heads

@@ -57,21 +57,17 @@ class GCNScratch(NamedTuple):
     signal: FloatArray  # [K]
 
 
-def _plain(layer: Any) -> bool:
-    if type(layer) is not GCNConv:
-        return False
-    plain = layer.normalize and layer.add_self_loops and not layer.improved and not layer.cached
-    return bool(plain)
-
-
 def supports(layers: Sequence[Any]) -> bool:
     """Whether these are plain GCNConv layers."""
-    return all(_plain(layer) for layer in layers)
+    return all(
+        type(one) is GCNConv and one.normalize and one.add_self_loops and not (one.improved or one.cached)
+        for one in layers
+    )
 
 
 def prepare(models: Sequence[Sequence[Any]], x: F32, graph: CSR, *, threads: int) -> GCNWeights:
     """Stack the two layers of every model; x [n, features]."""
-    first, second = [m[0] for m in models], [m[1] for m in models]
+    first, second = zip(*models, strict=True)
     return GCNWeights(
         Z=times(x, feature_rows(x), batch_columns([c.lin.weight for c in first]), threads=threads),
         b1=batch_biases([c.bias for c in first], first[0].out_channels),
@@ -114,7 +110,7 @@ def _activate(scale: float, weights: GCNWeights, hidden: F32) -> None:
 
 @inner_kernel
 def _gather(u: int, values: F32, graph: CSR, rsqrt: F32, out: F32) -> None:
-    """Compute the kept row of member u again: stage 0 up to P, stage 1 the loss."""
+    """out[u] = the row of u and those of its member neighbours, each times its own root of the degree."""
     s = rsqrt[1 + graph.degree[u]]
     for j in range(values.shape[1]):
         out[u, j] = s * values[u, j]
@@ -127,7 +123,7 @@ def _gather(u: int, values: F32, graph: CSR, rsqrt: F32, out: F32) -> None:
 
 @inner_kernel
 def fill_row(weights: GCNWeights, stage: int, u: int, graph: CSR, state: GCNState, scratch: GCNScratch) -> None:
-    """Compute the kept row of member u afresh: stage 0 up to P, stage 1 the loss."""
+    """Compute the kept row of member u again: stage 0 up to P, stage 1 the loss."""
     hidden, row = scratch.hidden, scratch.row
     s = weights.rsqrt[1 + graph.degree[u]]
     if stage == 0:

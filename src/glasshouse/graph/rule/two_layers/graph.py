@@ -35,22 +35,21 @@ class CSR(NamedTuple):
     label: I32  # [n]
 
 
-def _edge_keys(data: Data) -> IntArray:
+def _edge_keys(data: Data) -> tuple[IntArray, IntArray]:
+    """A number for each edge and for the one back, ascending."""
     source, target = data.edge_index.cpu().numpy().astype(np.int64)
-    return np.asarray(target * int(data.num_nodes) + source)
+    n = int(data.num_nodes)
+    return np.sort(target * n + source), np.sort(source * n + target)
 
 
 def is_simple(data: Data) -> bool:
     """Whether every edge exists in both directions, each once."""
-    return remembered(data.edge_index, ("simple", int(data.num_nodes)), lambda: _is_simple(data))
 
+    def found() -> bool:
+        there, back = _edge_keys(data)
+        return bool((there[1:] != there[:-1]).all() and np.array_equal(there, back))
 
-def _is_simple(data: Data) -> bool:
-    source, target = data.edge_index.cpu().numpy().astype(np.int64)
-    keys = np.sort(_edge_keys(data))
-    if (keys[1:] == keys[:-1]).any():
-        return False
-    return bool(np.array_equal(keys, np.sort(source * int(data.num_nodes) + target)))
+    return remembered(data.edge_index, ("simple", int(data.num_nodes)), found)
 
 
 def has_self_loops(data: Data) -> bool:
@@ -59,16 +58,9 @@ def has_self_loops(data: Data) -> bool:
 
 
 def whole_graph(data: Data) -> CSR:
-    """All edges without self-loops, with no members yet.
-
-    Example:
-        >>> import torch
-        >>> path = Data(y=torch.zeros(3), edge_index=torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]]), num_nodes=3)
-        >>> whole_graph(path).columns
-        array([1, 0, 2, 1], dtype=int32)
-    """
+    """All edges without self-loops, with no members yet."""
     n = int(data.num_nodes)
-    row, column = np.divmod(np.sort(_edge_keys(data)), n)
+    row, column = np.divmod(_edge_keys(data)[0], n)
     row, column = row[row != column], column[row != column]
     return CSR(
         start=np.concatenate([[0], np.cumsum(np.bincount(row, minlength=n))]).astype(np.int64),
@@ -132,9 +124,8 @@ def new_reach(n: int) -> Reach:
 
 
 @inner_kernel
-def _append_neighbours(i: int, size: int, graph: CSR, reach: Reach) -> int:
-    """Append the members next to the i-th node that are not there yet, and say how many nodes there are now."""
-    u = reach.nodes[i]
+def _append_neighbours(u: int, size: int, graph: CSR, reach: Reach) -> int:
+    """Append the members next to u that are not there yet, and say how many nodes there are now."""
     for e in range(graph.start[u], graph.start[u] + graph.degree[u]):
         w = graph.columns[e]
         if reach.slot[w] == -1:
@@ -150,7 +141,7 @@ def grow(ring: int, graph: CSR, reach: Reach) -> None:
     first = reach.size[ring - 2] if ring > 1 else 0
     size = reach.size[ring - 1]
     for i in range(first, reach.size[ring - 1]):
-        size = _append_neighbours(i, size, graph, reach)
+        size = _append_neighbours(reach.nodes[i], size, graph, reach)
     reach.size[ring] = size
 
 
@@ -158,12 +149,7 @@ def grow(ring: int, graph: CSR, reach: Reach) -> None:
 def find_one_hop(v: int, graph: CSR, reach: Reach) -> None:
     """Fill the first ring around v; the others are empty until they are filled. ``release`` must follow."""
     reach.slot[v] = -2
-    size = 0
-    for e in range(graph.start[v], graph.start[v] + graph.degree[v]):
-        u = graph.columns[e]
-        reach.slot[u] = size
-        reach.nodes[size] = u
-        size += 1
+    size = _append_neighbours(v, 0, graph, reach)
     for ring in range(len(reach.size)):
         reach.size[ring] = size
 
@@ -182,7 +168,7 @@ def grow_from(changed: BoolArray, graph: CSR, reach: Reach) -> None:
     size = reach.size[0]
     for i in range(reach.size[0]):
         if changed[i]:
-            size = _append_neighbours(i, size, graph, reach)
+            size = _append_neighbours(reach.nodes[i], size, graph, reach)
     reach.size[1] = size
     reach.size[2] = size
 

@@ -11,9 +11,11 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
+import torch
 from torch import Tensor
 
 from glasshouse.core.arrays import F32, I32, FloatArray, Floats, IntArray
+from glasshouse.graph.rule.incremental.segments import sparse_rows
 from glasshouse.graph.rule.two_layers.graph import even_cuts, open_workers
 from glasshouse.graph.rule.two_layers.kernels import inner_kernel, kernel
 
@@ -29,10 +31,8 @@ class FeatureRows(NamedTuple):
 def feature_rows(x: F32) -> FeatureRows:
     """The rows of x [n, features]."""
     # If there are negative values, a zero can be a maximum, so zeros must be looked at too.
-    kept = np.ones(x.shape, np.bool_) if x.min(initial=0) < 0 else x != 0
-    places = np.flatnonzero(kept)
-    start = np.concatenate([[0], np.cumsum(np.count_nonzero(kept, axis=1))]).astype(np.int64)
-    return FeatureRows(start, (places % x.shape[1]).astype(np.int32), x.ravel()[places])
+    rows = sparse_rows(torch.from_numpy(x), zeros=bool(x.min(initial=0) < 0))
+    return FeatureRows(rows.start.numpy(), rows.column.numpy().astype(np.int32), rows.value.numpy())
 
 
 @inner_kernel

@@ -139,20 +139,20 @@ class SAGEScratch(NamedTuple):
     signal: FloatArray  # [K]
 
 
-def _plain(layer: Any) -> bool:
-    if type(layer) is not SAGEConv or not isinstance(layer.aggr_module, MaxAggregation):
-        return False
-    return bool(layer.root_weight and not layer.normalize and not layer.project)
-
-
 def supports(layers: Sequence[Any]) -> bool:
     """Whether these are plain SAGEConv layers with a maximum."""
-    return all(_plain(layer) for layer in layers)
+    return all(
+        type(one) is SAGEConv
+        and isinstance(one.aggr_module, MaxAggregation)
+        and one.root_weight
+        and not (one.normalize or one.project)
+        for one in layers
+    )
 
 
 def prepare(models: Sequence[Sequence[Any]], x: F32, graph: CSR, *, threads: int) -> SAGEWeights:
     """Stack the two layers of every model; x [n, features]."""
-    first, second = [m[0] for m in models], [m[1] for m in models]
+    first, second = zip(*models, strict=True)
     rows = feature_rows(x)
     own = times(x, rows, batch_columns([c.lin_r.weight for c in first]), threads=threads)
     own += batch_biases([c.lin_l.bias for c in first], first[0].out_channels)
