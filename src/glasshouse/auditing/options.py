@@ -157,6 +157,21 @@ def check_options(attacker: object, evaluation: object, audit: str) -> None:
         attacker.check(audit)
 
 
+_ARGS = re.compile(r"(Args:\n(?: {4}.*\n?)+)")
+
+
+def meanings(described: object) -> dict[str, str]:
+    """What the ``Args`` of a docstring say about each name, each in one line.
+
+    Example:
+        >>> meanings(Attacker)["fraction"]
+        'share of the records that trains a shadow model.'
+    """
+    found = _ARGS.search(inspect.getdoc(described) or "")
+    args = re.findall(r"^    (\w+): ((?:.|\n {8})+)", found[1] if found else "", flags=re.MULTILINE)
+    return {name: re.sub(r"\s+", " ", text) for name, text in args}
+
+
 def documented(call: Call) -> Call:
     """Complete the ``Args`` of a call by what `OPTIONS` says about its other parameters.
 
@@ -175,12 +190,12 @@ def documented(call: Call) -> Call:
             population: of records.
             seed: of every random choice.
     """
-    head, args, rest = re.split(r"(Args:\n(?: {4}.*\n?)+)", inspect.getdoc(call) or "", maxsplit=1)
-    own = dict(re.findall(r"^    (\w+): ((?:.|\n {8})+)", args, flags=re.MULTILINE))
+    head, _, rest = _ARGS.split(inspect.getdoc(call) or "", maxsplit=1)
+    known = OPTIONS | meanings(call)
     lines = [
-        textwrap.fill(f"{name}: {text}", 116, initial_indent=" " * 4, subsequent_indent=" " * 8)
+        textwrap.fill(f"{name}: {known[name]}", 116, initial_indent=" " * 4, subsequent_indent=" " * 8)
         for name in inspect.signature(call).parameters
-        if (text := re.sub(r"\s+", " ", own.get(name, OPTIONS.get(name, ""))))
+        if name in known
     ]
     call.__doc__ = head + "\n".join(["Args:", *lines, ""]) + rest
     return call
