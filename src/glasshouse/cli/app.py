@@ -39,6 +39,7 @@ COMMANDS = {
     "score": "audit",
     "advise": "audit",
     **dict.fromkeys(("report", "compare", "verify", "lookup", "appendix", "index", "check"), "saved_runs"),
+    "bench": "bench",
     "reproduce": "reproduce",
     "doctor": "doctor",
     "attacks": "doctor",
