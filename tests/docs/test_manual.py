@@ -36,6 +36,7 @@ from tests.strategies import gaussian_evidence
 CANNOT_RUN = {  # line -> why
     "make audit": "installs into .venv; the command that it runs afterwards is tested as `glasshouse audit`",
     "make test": "is this very test run",
+    "glasshouse bench my_attack.py": "takes minutes; tests/cli/test_bench.py runs it with fewer targets",
     "pip install -c constraints.txt '.[graph]'": "installs from the network",
 }
 SMALLER = {  # in the manual -> here
@@ -167,7 +168,7 @@ def test_what_cannot_be_run_is_in_the_manual_and_has_its_target() -> None:
 
 
 def test_every_block_is_of_a_language_that_is_run_here() -> None:
-    strange = [block.name for block in BLOCKS if block.language not in ("sh", "python", "yaml")]
+    strange = [block.name for block in BLOCKS if block.language not in ("sh", "python", "yaml", "text")]
     assert not strange, f"say how these are run: {strange}"
 
 
@@ -208,8 +209,10 @@ def names_for(text: str) -> dict[str, Any]:
 
 
 # the examples of bring.md need heavy libraries, and are run by tests/docs/test_bring.py; those of extending.md register
-# things, and are run by tests/project/test_plugins.py in a process of their own
-PYTHON = [one for one in BLOCKS if one.language == "python" and one.page not in ("bring.md", "extending.md")]
+# things, and are run by tests/project/test_plugins.py in a process of their own; that of own-attack.md is run by
+# tests/cli/test_bench.py
+ELSEWHERE = ("bring.md", "extending.md", "own-attack.md")
+PYTHON = [one for one in BLOCKS if one.language == "python" and one.page not in ELSEWHERE]
 
 
 @pytest.mark.parametrize("block", PYTHON, ids=lambda block: block.name)

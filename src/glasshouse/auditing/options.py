@@ -149,18 +149,32 @@ def check_options(attacker: object, evaluation: object, audit: str) -> None:
         attacker.check(audit)
 
 
+_ARGS = re.compile(r"(Args:\n(?: {4}.*\n?)+)")
+
+
+def meanings(described: object) -> dict[str, str]:
+    """What the ``Args`` of a docstring say about each name, each in one line.
+
+    Example:
+        >>> meanings(Attacker)["fraction"]
+        'share of the records that trains a shadow model.'
+    """
+    found = _ARGS.search(inspect.getdoc(described) or "")
+    args = re.findall(r"^    (\w+): ((?:.|\n {8})+)", found[1] if found else "", flags=re.MULTILINE)
+    return {name: re.sub(r"\s+", " ", text) for name, text in args}
+
+
 def documented(call: Call) -> Call:
     """Complete the ``Args`` of a call by what `OPTIONS` says about its other parameters.
 
     An option that moved into a group is still an error of the call, and names its new place.
     """
-    head, args, rest = re.split(r"(Args:\n(?: {4}.*\n?)+)", inspect.getdoc(call) or "", maxsplit=1)
-    own = dict(re.findall(r"^    (\w+): ((?:.|\n {8})+)", args, flags=re.MULTILINE))
-    parameters = inspect.signature(call).parameters
+    head, _, rest = _ARGS.split(inspect.getdoc(call) or "", maxsplit=1)
+    known, parameters = OPTIONS | meanings(call), inspect.signature(call).parameters
     lines = [
-        textwrap.fill(f"{name}: {text}", 116, initial_indent=" " * 4, subsequent_indent=" " * 8)
+        textwrap.fill(f"{name}: {known[name]}", 116, initial_indent=" " * 4, subsequent_indent=" " * 8)
         for name in parameters
-        if (text := re.sub(r"\s+", " ", own.get(name, OPTIONS.get(name, ""))))
+        if name in known
     ]
 
     @functools.wraps(call)

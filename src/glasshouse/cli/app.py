@@ -38,7 +38,7 @@ _BY_AIM = {
     "Audit": {"audit": "audit", "score": "audit", "advise": "audit"},
     "Decide": dict.fromkeys(("check", "compare", "index", "appendix"), "saved_runs"),
     "Share and keep": dict.fromkeys(("report", "verify", "lookup"), "saved_runs"),
-    "Research": {"reproduce": "reproduce"},
+    "Research": {"bench": "bench", "reproduce": "reproduce"},
 }
 COMMANDS = {name: module for commands in _BY_AIM.values() for name, module in commands.items()}
 

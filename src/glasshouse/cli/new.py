@@ -22,11 +22,17 @@ class Starter(NamedTuple):
     about: str  # what they audit, in a few words
     files: Sequence[str]  # places in ``starters``; each is written under its last name
     run: str  # the command that runs what was written, in its folder
+    schema: bool = False  # whether the schema of audit files is written beside them, for editors
 
     def texts(self) -> dict[str, str]:
         """Text by the name of the file to write."""
         here = importlib.resources.files("glasshouse.cli.starters")
-        return {name.rsplit("/", 1)[-1]: here.joinpath(name).read_text(encoding="utf-8") for name in self.files}
+        texts = {name.rsplit("/", 1)[-1]: here.joinpath(name).read_text(encoding="utf-8") for name in self.files}
+        if self.schema:
+            from glasshouse.config.schema import schema_files  # takes a second to import
+
+            texts["audit.schema.json"] = schema_files()["audit.schema.json"]
+        return texts
 
 
 STARTERS: Registry[Starter] = Registry("a kind of model")
@@ -35,7 +41,8 @@ _ESTIMATOR = "a scikit-learn estimator, or boosting"
 STARTERS.add("sklearn", Starter(_ESTIMATOR, ["audit_sklearn.py"], "python audit_sklearn.py"))
 STARTERS.add("gnn", Starter("a graph neural network", ["audit_gnn.py"], "python audit_gnn.py"))
 _TABLE = ["table/audit.yaml", "table/people.csv"]
-STARTERS.add("table", Starter("a table in a file, without a program", _TABLE, "glasshouse audit audit.yaml"))
+_RUN = "glasshouse audit audit.yaml"
+STARTERS.add("table", Starter("a table in a file, without a program", _TABLE, _RUN, schema=True))
 
 
 def write_starter(starter: Starter, folder: Path | str) -> list[Path]:

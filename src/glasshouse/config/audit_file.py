@@ -195,19 +195,28 @@ class AuditFile(_Options):
         8
     """
 
+    model_config = ConfigDict(use_attribute_docstrings=True)  # editors show them beside the keys
+
     title: str | None = None
     author: str = ""
+    """Who is responsible for the audit; shown in the report."""
     graph: GraphSection | None = None
+    """A graph and its network, instead of data, trainer and target."""
     data: Data | None = None
+    """Which records: by name, from a file, or from a function of your own."""
     trainer: TrainerSection = Field(default={"kind": "mlp"}, validate_default=True)
+    """How the target and the shadow models are trained."""
     target: Target = TrainedTarget()
+    """The audited model: trained here, or given by a function of your own."""
     attacks: Annotated[list[AttackEntry], Field(min_length=1), BeforeValidator(one_or_more)] | None = None
     shadows: Annotated[int, Field(le=_MOST_SHADOWS)] = 8
     mode: Literal["online", "offline"] = "online"
     seed: Annotated[int, Field(ge=0)] = 0
     pool: str | None = None
     answers: Literal["probabilities", "labels"] = "probabilities"
+    """What a model tells about a record; with ``labels``, the attacks see no probabilities."""
     minutes: Annotated[float, Field(gt=0, le=_MOST_MINUTES)] | None = None
+    """Time budget of the audit of a graph; work is cut to fit."""
 
     @field_validator("shadows")
     @classmethod

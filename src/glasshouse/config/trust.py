@@ -70,7 +70,7 @@ def imported(name: str, folder: Path, place: str) -> Any:
     sys.path.insert(0, str(folder.resolve()))
     known = set(sys.modules)
     try:
-        with _reported(f"{place}: {shortened(module_name, quoted=False)} cannot be imported"):
+        with reported(f"{place}: {shortened(module_name, quoted=False)} cannot be imported"):
             module = importlib.import_module(module_name)
     finally:
         sys.path.pop(0)
@@ -86,12 +86,12 @@ def imported(name: str, folder: Path, place: str) -> Any:
 def called(name: str, folder: Path, place: str) -> Any:
     """What a function of the user gives; where it fails, the error names the line of the user's code."""
     function = imported(name, folder, place)
-    with _reported(f"{place}: {name} failed"):
+    with reported(f"{place}: {name} failed"):
         return function()
 
 
 @contextmanager
-def _reported(what: str) -> Iterator[None]:
+def reported(what: str) -> Iterator[None]:
     """The user's own code may fail in any way; a program that ends itself fails too."""
     try:
         yield

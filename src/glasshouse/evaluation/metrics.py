@@ -155,10 +155,16 @@ def across_targets(several: Sequence[Metrics], *, confidence: float = 0.95) -> M
         | {f"tpr@{rate.wanted:g}": rate.estimate for rate in one.rates}
         for one in several
     ]
-    return {name: _mean_of([one[name] for one in figures], confidence) for name in figures[0]}
+    return {name: mean_over([one[name] for one in figures], confidence) for name in figures[0]}
 
 
-def _mean_of(values: Sequence[float], confidence: float) -> AcrossTargets:
+def mean_over(values: Sequence[float], confidence: float) -> AcrossTargets:
+    """The mean of one figure over targets with Student's t interval for shares; of one target without an interval.
+
+    Example:
+        >>> mean_over([0.7, 0.7], 0.95).interval
+        Interval(low=0.7, high=0.7)
+    """
     count, mean = len(values), float(np.mean(values))
     if count == 1:
         return AcrossTargets(mean, float("nan"), 1, Interval(float("nan"), float("nan")))

@@ -33,6 +33,17 @@ WORST = "worst"
 _EPSILON = Figure(name="epsilon", words="lower bound on ε", high=math.inf, shown=())  # of a run, not of an attack
 
 
+def limited_figures() -> list[str]:
+    """What a limit may be on, in alphabetical order.
+
+    Example:
+        >>> limited_figures()
+        ['auc', 'epsilon', 'tpr']
+    """
+    shown = (name.removesuffix("@{}") for name, one in FIGURES.items() if "gate" in one.shown)
+    return sorted(["epsilon", *shown])
+
+
 @dataclass(frozen=True, kw_only=True)
 class Limit:
     """The most that a figure may be.
@@ -63,9 +74,8 @@ class Limit:
     stand_in: bool = False
 
     def __post_init__(self) -> None:
-        known = ["epsilon", *(name.removesuffix("@{}") for name, one in FIGURES.items() if "gate" in one.shown)]
-        if self.figure not in known:
-            raise InputError(f'figure: "{self.figure}" has no limit; use one of {", ".join(sorted(known))}.')
+        if self.figure not in limited_figures():
+            raise InputError(f'figure: "{self.figure}" has no limit; use one of {", ".join(limited_figures())}.')
         if self.figure == "tpr" and self.group is None and self.at_fpr is None:
             raise InputError("at_fpr: is missing; a TPR needs its false-positive rate, such as at_fpr: 0.01.")
         if self.at_fpr is not None and (self.figure != "tpr" or self.group is not None):

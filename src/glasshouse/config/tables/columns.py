@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, NoReturn, Self
 
 import numpy as np
-from pydantic import AliasChoices, BeforeValidator, Field, model_validator
+from pydantic import AliasChoices, BeforeValidator, ConfigDict, Field, WithJsonSchema, model_validator
 
 from glasshouse.config.yaml_model import Strict, one_or_more
 from glasshouse.core.arrays import FloatArray
@@ -182,29 +182,50 @@ def read_column(
     return column("text")
 
 
-Names = Annotated[tuple[str, ...], BeforeValidator(one_or_more), Field(strict=False)]
+Names = Annotated[
+    tuple[str, ...],
+    BeforeValidator(one_or_more),
+    Field(strict=False),
+    WithJsonSchema({"anyOf": [{"type": "array", "items": {"type": "string"}}, {"type": "string"}]}),
+]
 
 
 class TableSection(Strict):
     """Your own records: a csv or parquet table with a label column, or an npz archive with x and y."""
 
+    model_config = ConfigDict(use_attribute_docstrings=True)  # editors show them beside the keys
+
     name: Literal["file"]
-    path: str | None = None  # of the one file; or train and holdout
-    train: str | None = None  # file of the members
-    holdout: str | None = None  # file of the others
-    label: str = "label"  # column of the labels
-    id: str | None = None  # column of the records' names; positions by default
-    # column that says whether a record trained the target, or a file with the ids of those that did
+    path: str | None = None
+    """The one file, from the folder of the audit file; or give train and holdout."""
+    train: str | None = None
+    """File of the members."""
+    holdout: str | None = None
+    """File of the others."""
+    label: str = "label"
+    """Column of the labels."""
+    id: str | None = None
+    """Column of the records' names; positions by default."""
     members: str | None = Field(default=None, validation_alias=AliasChoices("members", "member"))
-    groups: Names = ()  # columns by which the report divides the records; features too, unless they are left out
-    leave_out: Names = ()  # columns that are not features
-    categories: Names = ()  # columns of numbers that are names, such as codes; one-hot like text
-    max_categories: Annotated[int, Field(ge=2)] = 50  # most features of a text column
-    standardise: bool = False  # whether numbers and dates get mean 0 and standard deviation 1, as networks want them
-    columns: Names | None = None  # names of the columns, if the first line of the file is already a record
-    separator: Annotated[str, Field(min_length=1, max_length=1)] | None = None  # between cells; found by itself
-    decimal: Decimal | None = None  # sign of the numbers; found by itself
-    regression: bool | None = None  # whether a model predicts the labels; what looks like it is refused by default
+    """Column that says whether a record trained the target, or a file with the ids of those that did."""
+    groups: Names = ()
+    """Columns by which the report divides the records; features too, unless they are left out."""
+    leave_out: Names = ()
+    """Columns that are not features."""
+    categories: Names = ()
+    """Columns of numbers that are names, such as codes; one-hot like text."""
+    max_categories: Annotated[int, Field(ge=2)] = 50
+    """Most features of a text column."""
+    standardise: bool = False
+    """Whether numbers and dates get mean 0 and standard deviation 1, as networks want them."""
+    columns: Names | None = None
+    """Names of the columns, if the first line of the file is already a record."""
+    separator: Annotated[str, Field(min_length=1, max_length=1)] | None = None
+    """Sign between cells; found by itself."""
+    decimal: Decimal | None = None
+    """Sign of the numbers; found by itself."""
+    regression: bool | None = None
+    """Whether a model predicts the labels; what looks like it is refused by default."""
 
     @model_validator(mode="after")
     def _one_source(self) -> Self:

@@ -1,0 +1,224 @@
+"""``glasshouse bench``: an attack of the user's own beside all of ours, on data that come with Glasshouse."""
+
+from __future__ import annotations
+
+import importlib.util
+import itertools
+import re
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any, NamedTuple
+
+import numpy as np
+import typer
+from markupsafe import Markup
+from scipy.special import stdtrit
+
+from glasshouse.attacks import attack_names
+from glasshouse.attacks.registry import find_attack
+from glasshouse.auditing.targets import SeveralTargets, audit_targets
+from glasshouse.cli.app import app, interruptible, say
+from glasshouse.cli.steps import Quiet
+from glasshouse.config.trust import reported
+from glasshouse.core.errors import InputError
+from glasshouse.core.escape import visible
+from glasshouse.core.registry import Registry
+from glasshouse.data.named import digits
+from glasshouse.evaluation import AcrossTargets, roc
+from glasshouse.evaluation.metrics import mean_over
+from glasshouse.io.caches import keep_code_private
+from glasshouse.io.files import write_file
+from glasshouse.report.format import rate
+from glasshouse.report.html import picture_style
+from glasshouse.report.pictures.axes import element, picture
+from glasshouse.report.pictures.roc import Curve, roc_picture
+
+_CURVES = 6  # of one panel; the palette has as many colours
+_WIDTH, _HEIGHT, _HEAD = 440, 400, 24  # of one panel, and of the line above it
+
+
+class Bench(NamedTuple):
+    """Data with a way to train on it."""
+
+    title: str
+    load: Callable[[], tuple[Any, Any]]  # data and trainer
+
+
+def _table() -> tuple[Any, Any]:
+    from sklearn.ensemble import RandomForestClassifier
+
+    return digits().population, RandomForestClassifier(n_estimators=50)
+
+
+def _graph() -> tuple[Any, Any]:
+    from glasshouse.graph import GNNTrainer, citation_graph
+
+    return citation_graph(nodes=1000), GNNTrainer(architecture="gcn", epochs=50, device="cpu")
+
+
+BENCHES: Registry[Bench] = Registry("a benchmark")
+BENCHES.add("digits", Bench("digits, forest", _table))
+BENCHES.add("graph", Bench("citation graph, GCN", _graph))
+
+
+def registered_by(file: Path) -> list[str]:
+    """Run a user's file, and name the attacks that it registers."""
+    known = set(attack_names())
+    spec = importlib.util.spec_from_file_location(f"{__name__}.{file.stem}", file) if file.is_file() else None
+    if spec is None or spec.loader is None:
+        raise InputError(f"{file}: there is no such file of Python. Give the file that registers your attack.")
+    module = sys.modules[spec.name] = importlib.util.module_from_spec(spec)  # dataclasses look for it there
+    with reported(f"{file}: cannot be imported"):
+        spec.loader.exec_module(module)
+    mine = [name for name in attack_names() if name not in known]
+    if not mine:
+        raise InputError(f'{file}: registers no attack under a new name. Write @register("mine") above its class.')
+    return mine
+
+
+def rivals(*, graph: bool, shadows: int) -> list[str]:
+    """Names of our attacks that can use a pool, without public records and without a trace of the training."""
+    kinds = {name: find_attack(name) for name in attack_names(graph=graph) if name != "best"}
+    able = (one for one in kinds.items() if not (one[1].needs_public or one[1].needs_trace))
+    return [name for name, kind in able if kind.least_models <= shadows]
+
+
+@app.command()
+def bench(
+    file: Annotated[Path, typer.Argument(help="Your file of Python that registers one attack or more.")],
+    out: Annotated[Path, typer.Option(help="Folder for bench.tex and bench.svg.")] = Path("runs/bench"),
+    attacks: Annotated[
+        list[str] | None, typer.Option("--attack", "-a", help="Compare with this attack alone; may be repeated.")
+    ] = None,
+    on: Annotated[
+        list[str] | None, typer.Option(help="digits or graph; may be repeated. Default: all that can be run here.")
+    ] = None,
+    targets: Annotated[int, typer.Option(min=2, help="Number of targets, for means and intervals.")] = 5,
+    shadows: Annotated[int, typer.Option(min=2, help="Number of shadow models, shared by all targets.")] = 8,
+    seed: Annotated[int, typer.Option(min=0, help="Random seed.")] = 0,
+    quiet: Quiet = False,
+) -> None:
+    """Benchmark an attack of your own against all of ours, with intervals over several targets.
+
+    The file is run as it is: by naming it you trust it. Writes a LaTeX table (booktabs) and a picture for a paper.
+    """
+    wanted = {name: BENCHES.find(name) for name in on or BENCHES.names()}
+    keep_code_private()
+    mine = registered_by(file)
+    on_records = [name for name in mine if find_attack(name).kind == "records"]
+    if not on:
+        able = {"digits": bool(on_records), "graph": importlib.util.find_spec("torch_geometric") is not None}
+        wanted = {name: one for name, one in wanted.items() if able[name]}
+    if not wanted:
+        raise InputError(f"{file}: {mine[0]} needs a graph. Run: pip install 'glasshouse[graph]'")
+    options = {"shadows": shadows, "targets": targets, "seed": seed, "progress": False if quiet else None}
+    found: dict[str, SeveralTargets] = {}
+    with interruptible(out):
+        for name, one in wanted.items():
+            own = mine if name == "graph" else on_records or mine
+            others = attacks or rivals(graph=name == "graph", shadows=shadows)
+            data, trainer = one.load()
+            found[one.title] = audit_targets(
+                data, trainer=trainer, attacks=list(dict.fromkeys(own + others)), **options
+            )
+            say(f"{one.title}: means over {targets} targets ± 95 % interval, {shadows} shadow models")
+            say(*rows(found[one.title].figures(), mine=mine), "")
+    for file_name, text in (("bench.tex", latex(found)), ("bench.svg", picture_of(found, mine=mine))):
+        say(f"Written: {write_file(out / file_name, text)}")
+
+
+def _reach(figure: AcrossTargets) -> float:
+    """Half of the 95 % interval (Student's t), which may reach below 0 or above 1."""
+    return float(stdtrit(figure.targets - 1, 0.975)) * figure.std / figure.targets**0.5
+
+
+def _cell(name: str, figure: AcrossTargets, sign: str) -> str:
+    unit, digits = (1, 3) if name == "auc" else (100, 1)
+    return f"{unit * figure.mean:.{digits}f}{sign}{unit * _reach(figure):.{digits}f}"
+
+
+def _head(name: str) -> str:
+    return "AUC" if name == "auc" else f"TPR at {rate(float(name.partition('@')[2]))} FPR (%)"
+
+
+def _shown(figures: Mapping[str, AcrossTargets]) -> list[str]:
+    return [name for name in figures if name == "auc" or name.startswith("tpr@")]
+
+
+def _ranked(figures: Mapping[str, Mapping[str, AcrossTargets]]) -> list[str]:
+    return sorted(figures, key=lambda name: -figures[name]["auc"].mean)
+
+
+def rows(figures: Mapping[str, Mapping[str, AcrossTargets]], *, mine: Sequence[str]) -> list[str]:
+    """The lines of a table, the best attack first; those of the user are marked."""
+    shown = _shown(next(iter(figures.values())))
+    cells = [["attack", *map(_head, shown)]]
+    cells += [
+        [f"> {name}" if name in mine else f"  {name}", *(_cell(key, figures[name][key], " ± ") for key in shown)]
+        for name in _ranked(figures)
+    ]
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in cells]
+
+
+def latex(found: Mapping[str, SeveralTargets]) -> str:
+    """A table of all benchmarks (booktabs): mean ± half of the 95 % interval, the best mean of a column in bold."""
+    figures = {name: several.figures() for name, several in found.items()}
+    columns = [(name, key) for name, by in figures.items() for key in _shown(next(iter(by.values())))]
+    best = {(name, key): max(one[key].mean for one in figures[name].values()) for name, key in columns}
+    groups = [(name, sum(one == name for one, _ in columns)) for name in figures]
+    lines = [rf"\begin{{tabular}}{{l{'r' * len(columns)}}}", r"\toprule"]
+    lines.append(" & ".join(["", *(rf"\multicolumn{{{count}}}{{c}}{{{title}}}" for title, count in groups)]) + r" \\")
+    ends = np.cumsum([1, *(count for _, count in groups)]).tolist()
+    lines.append("".join(rf"\cmidrule(lr){{{first + 1}-{last}}}" for first, last in itertools.pairwise(ends)))
+    lines.append(" & ".join(["attack", *(_head(key).replace("%", r"\%") for _, key in columns)]) + r" \\")
+    lines.append(r"\midrule")
+    for attack in dict.fromkeys(attack for by in figures.values() for attack in _ranked(by)):
+        cells = [re.sub(r"([&%$#_{}])", r"\\\1", visible(attack))]
+        for name, key in columns:
+            figure = figures[name].get(attack, {}).get(key)
+            text = "" if figure is None else _cell(key, figure, r" \pm ")
+            bold = figure is not None and figure.mean == best[name, key]
+            cells.append(rf"$\mathbf{{{text}}}$" if bold else f"${text}$" if text else "--")
+        lines.append(" & ".join(cells) + r" \\")
+    return "\n".join([*lines, r"\bottomrule", r"\end{tabular}", ""])
+
+
+def mean_curve(several: SeveralTargets, attack: str, *, band: bool) -> Curve:
+    """The mean ROC over targets, with a band or without: the interval of its TPR at each FPR."""
+    kept = [one for one in several.results if one.members is not None and attack in one.outcomes]
+    curves = [roc(one.outcomes[attack].scores, one.members) for one in kept]
+    members, outside = (min(getattr(one, name) for one in curves) for name in ("members", "non_members"))
+    grid = np.unique(np.rint(np.geomspace(1, outside, 100))) / outside
+    tprs = [[one.tpr[one.point_at(fpr)] for one in curves] for fpr in (0.0, *grid)]
+    means = [mean_over(values, several.confidence) for values in tprs]
+    middle = tuple(one.mean for one in means)
+    low, high = (tuple(getattr(one.interval, end) for one in means) if band else middle for end in ("low", "high"))
+    return Curve((0.0, *grid.tolist()), middle, low, high, members, outside)
+
+
+def picture_of(found: Mapping[str, SeveralTargets], *, mine: Sequence[str]) -> Markup:
+    """One panel for each benchmark: ROC on logarithmic axes, of the user's attacks and of the best of ours."""
+    width, height = _WIDTH * len(found), _HEIGHT + _HEAD
+    parts = [Markup("<style>{}</style>").format(Markup(_for_paper(picture_style())))]  # noqa: S704 (our own sheet)
+    parts.append(element("rect", width=width, height=height, fill="#ffffff"))
+    for number, (name, several) in enumerate(found.items()):
+        order = sorted(_ranked(several.figures()), key=lambda one: one not in mine)[:_CURVES]
+        curves = {attack: mean_curve(several, attack, band=attack in mine) for attack in order}
+        place = f'<svg x="{_WIDTH * number}" y="{_HEAD}" width="{_WIDTH}" height="{_HEIGHT}" '
+        parts.append(element("text", name, x=_WIDTH * (number + 0.5), y=16, text_anchor="middle"))
+        parts.append(Markup(roc_picture(curves).replace(Markup("<svg "), Markup(place), 1)))  # noqa: S704
+    return picture(parts, width=width, height=height, label="Mean ROC curves over targets")
+
+
+def _for_paper(style: str) -> str:
+    """The style sheet in its light colours, written out: programs that make a PDF know no variables."""
+    colours = dict(re.findall(r"(--\w+): (#\w+);", style.partition("@media")[0]))
+    lines = []
+    for line in style.splitlines():
+        if "var(--c)" in line:  # the colour of a curve, by its class
+            lines += [line.replace("svg .", f"svg .s{n}.").replace("--c", f"--s{n}") for n in range(_CURVES)]
+        elif line.startswith("svg ") and "--c:" not in line:
+            lines.append(line)
+    return re.sub(r"var\((--\w+)\)", lambda one: colours[one[1]], "\n".join(lines))
