@@ -101,7 +101,7 @@ class Forks:
 def _serve(line: socket.socket) -> None:
     """Fork a child for each request, until nobody asks any more."""
     sys.settrace(None)
-    threading.settrace(None)  # type: ignore[arg-type]
+    threading.settrace(None)
     logging.getLogger().handlers.clear()  # pytest's
     for name in _IMPORTED:
         importlib.import_module(name)
@@ -129,7 +129,7 @@ def _become(asked: dict[str, Any], files: list[int]) -> None:
             os.dup2(file, number)
             os.close(file)
         sys.stdin, sys.stdout, sys.stderr = os.fdopen(0), os.fdopen(1, "w"), os.fdopen(2, "w")
-        sys.__stdin__, sys.__stdout__, sys.__stderr__ = sys.stdin, sys.stdout, sys.stderr
+        vars(sys).update(__stdin__=sys.stdin, __stdout__=sys.stdout, __stderr__=sys.stderr)
         os.chdir(asked["folder"])
         os.environ.clear()
         os.environ.update(asked["environment"])

@@ -178,7 +178,7 @@ def _gentler(estimator: Any, path: str, parameters: dict[str, Any]) -> Iterator[
 @register_defences("TorchTrainer")
 def module_defences(trainer: Any, data: Population) -> Iterator[Defence]:
     """Fewer epochs, early stopping, weight decay, dropout, and DP-SGD where Opacus is installed."""
-    from glasshouse.training.torch import EarlyStopping
+    from glasshouse.training import EarlyStopping
 
     for part in (2, 4):
         if (epochs := trainer.epochs // part) >= 1:

@@ -369,7 +369,8 @@ def network_defences(trainer: GNNTrainer, data: Data) -> Iterator[Defence]:
         if (epochs := trainer.epochs // part) >= 1:
             yield _changed(trainer, f"epochs={epochs}", epochs=epochs)
     for decay in (1e-3, 1e-2):
-        optimizer = functools.partial(trainer.optimizer, weight_decay=decay)
+        make: Any = trainer.optimizer  # one of torch's, which all take it
+        optimizer = functools.partial(make, weight_decay=decay)
         yield _changed(trainer, f"optimizer=adam(weight_decay={decay:g})", optimizer=optimizer)
     if trainer.model is not None:
         yield _changed(trainer, "dropout=0.7", model=functools.partial(with_dropout, trainer.model, 0.7))

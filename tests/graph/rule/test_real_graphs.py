@@ -60,7 +60,7 @@ def test_nodes_of_citation_graphs_get_the_rules_numbers(
     slow = reference_losses(models, data, masks, nodes)
     for engine in ("auto", "layered"):
         fast = toggle_losses(models, data, masks, nodes, engine=engine)
-        torch.testing.assert_close(fast, slow, atol=1e-4, rtol=0, msg=lambda said, engine=engine: f"{engine}: {said}")
+        assert float((fast - slow).abs().max()) <= 1e-4, engine
 
 
 def test_on_cora_a_layer_and_its_empty_subclass_get_the_same_numbers(

@@ -83,7 +83,7 @@ def stationary(signal: Signal, n: int, prior: npt.NDArray[np.float64]) -> npt.ND
             joined = left.copy()
             joined[v] = True
             chance = membership_probability(
-                ask := signal(left, v), prior_logits(prior, n)[v], np.ones(len(ask) - 1, bool)
+                ask := signal(left, int(v)), prior_logits(prior, n)[v], np.ones(len(ask) - 1, bool)
             )
             within = place[joined.tobytes()]
             steps[v, [without, within], within] = chance
