@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import atexit
 import logging
 import os
 import socket
@@ -151,7 +150,6 @@ def _join(ray: Any, address: str) -> None:
         thread.start()
         thread.join(timeout=_JOINING)
         if thread.is_alive():
-            atexit.unregister(ray.shutdown)  # it would wait for that thread
             raise TimeoutError(
                 f"its server for clients did not start within {_JOINING:.0f} s. Retry, or give host:port"
             )
