@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import shlex
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -110,6 +111,9 @@ def finish(
     missing, ids become hashes.
     """
     fault: InputError | None = None
+    if Path(sys.argv[0]).stem in ("glasshouse", "__main__"):  # not where another program calls the command
+        settings = {**result.context.settings, "command": shlex.join(["glasshouse", *sys.argv[1:]])}
+        result = dataclasses.replace(result, context=dataclasses.replace(result.context, settings=settings))
     if author is not None:
         result = dataclasses.replace(result, context=dataclasses.replace(result.context, author=author))
     if key is not None:
