@@ -221,7 +221,9 @@ def main() -> None:
             "Each cell: runs in % in which a leak is shown (“Some” or “High”; without a leak 5 or less are wanted) · "
             f"in which it is “High”. {runs // 25} runs per cell, {runs // 5} without a leak. “At the limit”: the TPR "
             "is five times the FPR, which does not exceed it, so that 5 or less may be “High”. The rare records leak "
-            "perfectly, half of them are members, and with many others they are few.",
+            "perfectly, half of them are members, and with many others they are few. A run that is inconclusive counts "
+            "as neither; about one in a hundred is, since chance makes its members look as if they were not drawn at "
+            "random.",
             _level_lines(runs // 25),
         ),
         (

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import importlib.util
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -163,9 +164,13 @@ def test_no_width_scrolls_sideways(chromium: Any, pages: Path, name: str, width:
 def test_no_table_is_cut_at_1280_and_a_hint_says_where_one_is_at_390(chromium: Any, pages: Path, name: str) -> None:
     cut = """[...document.querySelectorAll('.scroll')].filter(one => one.scrollWidth > one.clientWidth + 1
         && !one.querySelector('#top')).map(one => one.getAttribute('aria-label'))"""  # the hostile ids are long
+    unfolded = "document.querySelectorAll('details').forEach(one => { one.open = true })"
     wide = Visit(chromium, pages / name, viewport={"width": 1280, "height": 900})
+    wide.page.evaluate(unfolded)
     assert wide.page.evaluate(cut) == []
     narrow = Visit(chromium, pages / name, viewport={"width": 390, "height": 900})
+    narrow.page.evaluate(unfolded)
+    narrow.page.wait_for_timeout(200)
     assert narrow.page.evaluate(cut)
     hints = narrow.page.locator(".scroll + .hint:visible").count()
     assert hints == narrow.page.evaluate(
@@ -175,6 +180,7 @@ def test_no_table_is_cut_at_1280_and_a_hint_says_where_one_is_at_390(chromium: A
 
 def test_labels_of_pictures_can_be_read_at_390(chromium: Any, pages: Path) -> None:
     visit = Visit(chromium, pages / "report.html", viewport={"width": 390, "height": 900})
+    visit.page.evaluate("document.querySelectorAll('details').forEach(one => { one.open = true })")
     sizes = visit.page.evaluate("""[...document.querySelectorAll('svg.plot text')].map(text =>
         parseFloat(getComputedStyle(text).fontSize) * text.closest('svg').getScreenCTM().a)""")
     assert sizes
@@ -183,6 +189,7 @@ def test_labels_of_pictures_can_be_read_at_390(chromium: Any, pages: Path) -> No
 
 def test_one_picture_alone_is_not_a_giant(chromium: Any, pages: Path) -> None:
     visit = Visit(chromium, pages / "report.html", viewport={"width": 1280, "height": 900})
+    visit.page.evaluate("document.querySelectorAll('details').forEach(one => { one.open = true })")
     widths = visit.page.evaluate("""[...document.querySelectorAll('.many')].map(many => {
         [...many.children].slice(1).forEach(one => one.remove());
         return many.children[0].getBoundingClientRect().width})""")
@@ -211,6 +218,45 @@ def test_it_prints(chromium: Any, pages: Path) -> None:
     )
     assert wide == 0
     assert visit.page.pdf(format="A4").startswith(b"%PDF")
+
+
+def test_the_sheet_is_one_page_of_paper(chromium: Any, tmp_path: Path) -> None:
+    evidence, members = gaussian_evidence(records=1500, models=8, shift=2.0, seed=1)
+    columns = {"sex": np.where(np.arange(1500) % 3 == 0, "a", "b"), "age": np.arange(1500) % 70}
+    result = audit_evidence(evidence, members=members, attacks=PAPER, evaluation=Evaluation(groups=columns))
+    result.report(tmp_path / "report.html")
+    millimetre = 96 / 25.4
+    size = {"width": round(186 * millimetre), "height": round(269 * millimetre)}  # A4 without our margins
+    visit = Visit(chromium, tmp_path / "report.html", viewport=size)
+    visit.page.emulate_media(media="print")
+    box = visit.page.locator(".sheet").bounding_box()
+    assert box["y"] + box["height"] <= size["height"]
+
+
+def test_sections_are_folded_and_open_when_they_are_linked_to_or_printed(chromium: Any, pages: Path) -> None:
+    visit = Visit(chromium, pages / "report.html")
+    folded = visit.page.locator("details.section:not([open])")
+    before = folded.count()
+    assert before >= 4
+    assert not visit.page.locator("dl.glossary").is_visible()
+    visit.page.locator("nav a", has_text="Glossary").click()
+    visit.page.wait_for_timeout(100)
+    assert visit.page.locator("dl.glossary").is_visible()
+    assert folded.count() == before - 1
+    visit.page.evaluate("dispatchEvent(new Event('beforeprint'))")
+    assert folded.count() == 0
+    quiet = Visit(chromium, pages / "report.html", java_script_enabled=False)
+    quiet.page.emulate_media(media="print")
+    assert quiet.page.locator("dl.glossary dt").first.bounding_box()["height"] > 5
+
+
+def test_the_curves_tell_their_figures_where_a_reader_points(chromium: Any, pages: Path) -> None:
+    visit = Visit(chromium, pages / "report.html")
+    told = visit.page.locator("svg.roc .told title").all_text_contents()
+    assert len(told) > 10
+    assert all(re.match(r"at a false-positive rate of [\d.]+ %\n.*: [\d.]+ %", one) for one in told)
+    rates = [float(one.split(":")[1].split("%")[0]) for one in told]
+    assert rates == sorted(rates)
 
 
 @pytest.mark.skipif(not importlib.util.find_spec("axe_playwright_python"), reason="axe-playwright-python is missing")

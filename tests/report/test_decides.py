@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
+import html
 import json
 import re
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +23,7 @@ from typer.testing import CliRunner
 
 from glasshouse import AuditResult, Evaluation, InputError, Population, audit, audit_evidence
 from glasshouse.cli import app
+from glasshouse.evidence import write_evidence
 from glasshouse.report import Summary, render_html
 from glasshouse.report.appendix import evidence_file
 from glasshouse.report.decision.next_steps import next_steps
@@ -334,3 +337,35 @@ def test_case_7_the_first_advice_for_a_forest_keeps_the_forest(people: AuditResu
     assert first.title == "Fit the training data less closely"
     assert "RandomForestClassifier(min_samples_leaf=10)" in first.codes[1].text
     assert "differential privacy" in second.title
+
+
+def test_the_sheet_has_at_most_250_words(
+    people: AuditResult, tight: AuditResult, unheard: dict[str, AuditResult]
+) -> None:
+    """How bad, for whom, how sure, what to do, and a place to sign; pictures and warnings are not counted."""
+    for result in (people, tight, *unheard.values()):
+        page = render_html(result.summary())
+        sheet = page.split('<div class="sheet">')[1].split('<dl class="signoff">')
+        text = re.sub(r"<svg.*?</svg>|<p class=\"warning.*?</p>", "", sheet[0], flags=re.DOTALL)
+        plain = re.sub(r"<[^>]*>", " ", text + sheet[1].split("</dl>")[0]).replace("\xa0", "")
+        words = re.findall(r"\S*\w\S*", plain)
+        assert 50 < len(words) <= 250
+        rating = rating_of(result.summary())
+        for told in (rating.word, "Tested:", "Not tested:", "What to do", "release", "Signature"):
+            assert told in " ".join(plain.split())
+
+
+def test_a_page_names_model_and_data_in_its_title_and_the_command_that_repeats_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    evidence, members = gaussian_evidence(records=300, models=4, shift=1.0, seed=0)
+    losses, out = str(write_evidence(tmp_path / "losses.npz", evidence, members=members)), str(tmp_path / "my run")
+    arguments = ["score", losses, "-a", "base", "--out", out, "--quiet"]
+    for program, known in (("/usr/bin/glasshouse", True), ("/usr/bin/pytest", False)):
+        monkeypatch.setattr(sys, "argv", [program, *arguments])
+        done = RUNNER.invoke(app, [*arguments, "--overwrite"])
+        assert done.exit_code == 0, done.output
+        page = (tmp_path / "my run" / "report.html").read_text()
+        command = html.escape(f"glasshouse score {losses} -a base --out '{out}' --quiet").replace("&#x27;", "&#39;")
+        assert (command in page) is known
+        assert "300 records audited, 150 of them training data) · Glasshouse</title>" in page

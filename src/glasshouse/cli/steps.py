@@ -6,6 +6,7 @@ import dataclasses
 import functools
 import inspect
 import json
+import shlex
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -161,6 +162,9 @@ def finish(
     missing, ids become hashes.
     """
     fault: InputError | None = None
+    if Path(sys.argv[0]).stem in ("glasshouse", "__main__"):  # not where another program calls the command
+        settings = {**result.context.settings, "command": shlex.join(["glasshouse", *sys.argv[1:]])}
+        result = dataclasses.replace(result, context=dataclasses.replace(result.context, settings=settings))
     if output.author is not None:
         result = dataclasses.replace(result, context=dataclasses.replace(result.context, author=output.author))
     if key is not None:

@@ -214,10 +214,7 @@ def _groups(groups: Sequence[GroupLeak], summary: Summary, place: str) -> dict[s
         combined = [cell.group_leak] if cell is not None and len(cell.parts) > 1 else []
         rows = [*_everyone(best, summary), *groups, *combined]
         drawn = groups_picture(rows, overall=None, figure="tpr", name="flagged per 1\u00a0000", leak=leak)
-        caption = (
-            f"Filled dots: members identified, per 1\u00a0000, at {best.title}'s own threshold. Hollow dots: "
-            "non-members that it flags, per 1\u00a0000."
-        )
+        caption = f"Flagged at {best.title}'s own threshold: members (filled dots) and non-members (hollow)."
     elif any(one.auc is not None for one in groups) and best.metrics is not None:
         name = "share of pairs told apart (guessing: 0.5)"
         drawn = groups_picture(groups, overall=best.metrics.auc, name=name, leak=leak)
@@ -225,8 +222,8 @@ def _groups(groups: Sequence[GroupLeak], summary: Summary, place: str) -> dict[s
             "How often the attacker can tell which of a member and a non-member of the group is the member; guessing "
             "is right in 0.5 (dotted), and over all records in the share of the dashed line."
         )
-    caption += " Bars are intervals that hold for all groups at once."
-    caption += " Another colour: differs significantly from the other groups of its column." if leak else ""
+    caption += " Bars: intervals for all groups at once."
+    caption += " Another colour: differs significantly." if leak else ""
     return {f"{place}_groups": drawn, f"{place}_groups_caption": caption}
 
 

@@ -323,7 +323,7 @@ def _of_the_run(summary: Summary, policy: Policy, *, written: datetime | None, n
 
 def _of_limit(summary: Summary, limit: Limit, end: End) -> list[Finding]:
     if summary.conclusion.silent:
-        return [_unknown(limit, summary.conclusion.why.rstrip("."))]
+        return [_unknown(limit, f"the run says nothing, since {summary.conclusion.why_in_short}")]
     if limit.figure == "epsilon":
         return [_of_epsilon(summary, limit)]
     if limit.group is not None:

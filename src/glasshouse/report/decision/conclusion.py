@@ -20,17 +20,28 @@ Reason = Literal["warning", "members unknown", "members not random", "mismatch",
 
 _WEAK, _STRONG = 0.01, 0.001  # p-values
 _FEW = 4  # shadow models; with fewer the attacks are weak, and finding nothing says little
-_WHY: dict[Reason, str] = {
-    "warning": "The input of the audit has a fault, which the warning above describes.",
-    "members unknown": "It is not known which records trained the model, so nothing could be measured.",
+_WHY: dict[Reason, tuple[str, str]] = {  # in a few words, and in a sentence
+    "warning": (
+        "the input of the audit has a fault",
+        "The input of the audit has a fault, which the warning above describes.",
+    ),
+    "members unknown": (
+        "the members of the target are not known",
+        "It is not known which records trained the model, so nothing could be measured.",
+    ),
     "members not random": (
-        "The training data differ in kind from the non-members, so nothing here shows what the model reveals."
+        "members were not drawn at random",
+        "The training data differ in kind from the non-members, so nothing here shows what the model reveals.",
     ),
     "mismatch": (
-        "The model answers differently from the shadow models that the attacker compared it with, so the attacks were "
-        "weaker than they could be. A leak that they show is real; one that they do not show may exist too."
+        "the target answers unlike its shadow models",
+        "The model answers differently from its shadow models, so the attacks were weaker than they could be. A leak "
+        "that they show is real; one that they do not show may exist too.",
     ),
-    "few models": "With {shadows} shadow models the attacks are weak, so a negative result says little.",
+    "few models": (
+        "there are too few shadow models",
+        "With {shadows} shadow models the attacks are weak, so a negative result says little.",
+    ),
 }
 
 
@@ -151,7 +162,12 @@ class Conclusion:
     @property
     def why(self) -> str:
         """The weightiest reason in a sentence; empty if there is none."""
-        return _WHY[self.reasons[0]].format(shadows=self.shadows or "no") if self.reasons else ""
+        return _WHY[self.reasons[0]][1].format(shadows=self.shadows or "no") if self.reasons else ""
+
+    @property
+    def why_in_short(self) -> str:
+        """The weightiest reason in a few words; empty if there is none."""
+        return _WHY[self.reasons[0]][0] if self.reasons else ""
 
     @property
     def lists_records(self) -> bool:

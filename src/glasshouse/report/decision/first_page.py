@@ -65,7 +65,8 @@ class FirstPage:
     """Everything on the first page."""
 
     rating: Rating  # in a word, with its rule
-    named: str  # what the page says about whom it names
+    subtitle: str  # the model and the data
+    named: tuple[str, str]  # what the page says about whom it names: in short, and how to share it
     exposure: Exposure | None  # what an attacker can do, in counts; None where that is not known
     pairs: str  # the same about pairs; empty where it is not known
     groups: tuple[GroupLeak, ...]  # the groups to show: all that differ, and the largest others
@@ -83,6 +84,7 @@ def first_page(summary: Summary, policy: Policy | None = None) -> FirstPage:
     groups = _shown(summary) if pairs else ()
     return FirstPage(
         rating=rating,
+        subtitle=f"{model_words(str(summary.context.settings.get('trainer', '')))}; {_counts(summary)}",
         named=_named(summary),
         exposure=exposure_of(summary),
         pairs=pairs,
@@ -95,19 +97,23 @@ def first_page(summary: Summary, policy: Policy | None = None) -> FirstPage:
     )
 
 
-def _named(summary: Summary) -> str:
+def _named(summary: Summary) -> tuple[str, str]:
     unit, count = unit_of(summary), summary.top_records.height
     if summary.context.redacted:
-        return (
+        return "Ids are keyed hashes.", (
             f"Ids of {unit} are replaced by keyed hashes. The holder of the key, which is not in this file, can look "
             f"them up (glasshouse lookup). Classes, groups and scores of individual {unit} are still shown."
         )
     if not count:
-        return f"This report lists no {unit}, since no leak is shown. Other files of the run have the ids of all."
+        return (
+            f"This report lists no {unit}.",
+            f"This report lists no {unit}, since no leak is shown. Other files of the run have the ids of all.",
+        )
     told = f"names {count} {unit} by their ids and says which of them trained the model"
     if summary.members is None:
         told = f"names {count} {unit} by their ids, those that look most like training data first"
-    return f"Confidential. This report {told}. To share it, replace the ids: glasshouse report RUN --redact."
+    share = "To share it, replace the ids: glasshouse report RUN --redact."
+    return f"Confidential: names {count} {unit} by their ids.", f"Confidential. This report {told}. {share}"
 
 
 def _shown(summary: Summary) -> tuple[GroupLeak, ...]:
@@ -140,7 +146,6 @@ def _groups_text(summary: Summary) -> str:
 
 def _facts(summary: Summary) -> list[tuple[str, str]]:
     context = summary.context
-    members = "" if summary.members is None else f", {whole(summary.members)} of them training data"
     version = context.versions.get("glasshouse", "")
     about = f"{context.about} " if context.about else ""
     return [
@@ -148,11 +153,16 @@ def _facts(summary: Summary) -> list[tuple[str, str]]:
         ("Author", context.author or "not named (--author)"),
         ("Model", model_words(str(context.settings.get("trainer", "")))),
         ("Quality", _accuracy(summary)),
-        ("Data", f"{about}{whole(summary.records)} {unit_of(summary)} audited{members}."),
+        ("Data", f"{about}{_counts(summary)}."),
         ("Data fingerprint", context.fingerprint or ""),
         ("Seed", "" if context.seed is None else str(context.seed)),
         ("Made with", f"Glasshouse {version}" if version else ""),
     ]
+
+
+def _counts(summary: Summary) -> str:
+    members = "" if summary.members is None else f", {whole(summary.members)} of them training data"
+    return f"{whole(summary.records)} {unit_of(summary)} audited{members}"
 
 
 def _accuracy(summary: Summary) -> str:

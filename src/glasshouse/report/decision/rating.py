@@ -27,7 +27,7 @@ _OWN_WORDS: dict[Level, str] = {
     "none": "Within the policy; no leak is shown",
     "unknown": "Inconclusive",
 }
-_USUAL = "Rated by Glasshouse's usual policy, since no policy was given; corrected for five figures:"
+_USUAL = "By the usual policy, corrected for five figures:"
 _WHO: dict[Strength, str] = {
     "weak": "There is weak evidence that attackers can tell training {unit}",
     "clear": "Attackers can tell training {unit}",
@@ -74,7 +74,7 @@ def rating_of(summary: Summary, policy: Policy | None = None) -> Rating:
         level=level,
         word=(_OWN_WORDS if own else _WORDS)[level],
         sentences=sentences,
-        rule="Rated by the given policy:" if own else _USUAL,
+        rule="By the given policy:" if own else _USUAL,
         findings=verdict.findings,
         own=own,
     )

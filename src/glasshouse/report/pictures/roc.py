@@ -9,6 +9,7 @@ import numpy as np
 from markupsafe import Markup
 
 from glasshouse.evaluation import ROC, tpr_intervals
+from glasshouse.report.format import percent
 from glasshouse.report.pictures.axes import Axis, Frame, element, legend
 
 _POINTS = 160
@@ -68,9 +69,29 @@ def roc_picture(curves: Mapping[str, Curve], *, style: str = "") -> Markup:
         parts.append(element("path", d=path, css=f"curve s{index % 6} d{index % 4}"))
     entries = [(name[:_LETTERS], f"curve s{index % 6} d{index % 4}") for index, name in enumerate(list(drawn)[:12])]
     parts += legend(frame, [*entries, ("chance", "chance")])  # below chance, where useful attacks have no curve
+    parts += _told(frame, drawn, most)
     names = ", ".join(curves)
     label = f"True-positive rate against false-positive rate of {names}, both on logarithmic axes, with bands."
     return frame.picture(parts, label=label, css="plot roc")
+
+
+_STRIPS = 28  # that tell their figures
+
+
+def _told(frame: Frame, curves: Mapping[str, Curve], most: int) -> list[Markup]:
+    """Strips without a colour, each with a title that a reader sees over it: the rates of all curves there."""
+    rates = np.unique(np.rint(np.geomspace(1, most, _STRIPS))) / most
+    ends = [frame.px(rate) for rate in np.sqrt(rates[1:] * rates[:-1])]
+    parts = []
+    for rate, left, right in zip(rates, [frame.px(rates[0]), *ends], [*ends, frame.px(1.0)], strict=True):
+        found = [
+            f"{name}: {percent(curve.tpr[np.searchsorted(curve.fpr, rate * (1 + 1e-9), side='right') - 1])}"
+            for name, curve in curves.items()
+        ]
+        title = element("title", "\n".join([f"at a false-positive rate of {percent(rate)}", *found]))
+        size = {"x": left, "y": frame.top, "width": right - left, "height": frame.floor - frame.top}
+        parts.append(element("rect", title, css="told", **size))
+    return parts
 
 
 def _joined(curves: Mapping[str, Curve]) -> dict[str, Curve]:
@@ -84,7 +105,7 @@ def _joined(curves: Mapping[str, Curve]) -> dict[str, Curve]:
 def _floor(frame: Frame, smallest: float) -> list[Markup]:
     """A strip for an FPR of 0: a sample of this size cannot distinguish rates below one non-member."""
     left, right, ceiling = frame.px(0.0), frame.px(smallest), frame.top
-    told = element("text", "0", x=left, y=frame.floor + 16, css="tick")
+    told = element("text", "0", x=left + 3, y=frame.floor + 16, css="tick", text_anchor="end")
     return [element("rect", x=left, y=ceiling, width=right - left, height=frame.floor - ceiling, css="floor"), told]
 
 

@@ -1,5 +1,5 @@
 "use strict";
-// Sorting by a click on a column's head, filtering by class and text, and a hint where a table is cut off. Without this script the tables can still be read.
+// Sorting by a click on a column's head, filtering by class and text, a hint where a table is cut off, and sections that open when they are linked to or printed. Without this script the tables can still be read.
 for (const table of document.querySelectorAll("table[data-sortable]")) {
   const body = table.tBodies[0];
   const heads = [...table.tHead.rows[0].cells];
@@ -57,3 +57,12 @@ for (const tools of document.querySelectorAll(".tools[data-for]")) {
   tools.hidden = false;
   filter();
 }
+const opened = () => {
+  const target = location.hash && document.getElementById(decodeURIComponent(location.hash.slice(1)));
+  if (target && target.closest("details")) target.closest("details").open = true;
+  hints();
+};
+opened();
+addEventListener("hashchange", opened);
+document.querySelectorAll("details").forEach((one) => one.addEventListener("toggle", hints));
+addEventListener("beforeprint", () => document.querySelectorAll("details").forEach((one) => (one.open = true)));
