@@ -17,7 +17,7 @@ from torch_geometric.utils import erdos_renyi_graph
 from glasshouse.core.errors import InputError
 from glasshouse.core.outputs import tensor_losses
 from glasshouse.graph import build_gnn, toggle_losses
-from glasshouse.graph.models.profile import profile_models
+from glasshouse.graph.models.profile import profile_models, raw_models
 from tests.graph.zoo import CLASSES, EVERYWHERE, FEATURES, PYG, ZOO
 
 
@@ -75,43 +75,57 @@ def rule_as_written(model: Any, data: Data, mask: Tensor, node: int, hops: int |
     return float(with_node[node] + change[summed].sum())
 
 
-def engines_in_company(models: list[Any], data: Data) -> list[str]:
+def engines_in_company(
+    models: list[Any], data: Data, rule: Callable[[Any, Tensor, int], float] | None = None
+) -> list[str]:
     """The engines that can toggle these models, after a look at what they answer about many nodes in one call.
 
-    With much memory, and with so little that many nets form, it must be what the rule says about each third node, what
-    the engines say of each other about all of them, and what the engine itself says about a node alone.
+    With much memory, and with so little that many nets form, it must be what the rule says about each third node (that
+    of a model, a mask and a node; by default the reference engine), what the engines say of each other about all nodes,
+    and what the engine itself says about a node alone.
     """
     from glasshouse.graph.rule.engines import Stack, engines
     from glasshouse.graph.rule.question import ask
 
     count = int(data.num_nodes)
-    masks, nodes = torch.rand(1, count, generator=torch.Generator().manual_seed(5)) < 0.6, torch.arange(count)
-    models = profile_models(models, data)
-    able = [name for name, engine in engines().items() if engine.supports(Stack(models), ask(data, masks, nodes))]
-    third, some = nodes[::3], nodes[:: count // 2]
-    wanted = toggle_losses(models, data, masks, third, engine="reference")
+    mask, nodes = torch.rand(count, generator=torch.Generator().manual_seed(5)) < 0.6, torch.arange(count)
+    masks, third, one = mask[None], nodes[::3], nodes[9:10]
+    known = profile_models(models, data)
+    able = [name for name, engine in engines().items() if engine.supports(Stack(known), ask(data, masks, nodes))]
+    if rule is None:
+        wanted = toggle_losses(known, data, masks, third, engine="reference")
+    else:
+        wanted = torch.tensor(
+            [[[rule(model, mask, node) for node in third.tolist()]] for model in raw_models(known)]
+        ).double()
     first = None
     for engine in able:
-        alone = [toggle_losses(models, data, masks, node.reshape(1), engine=engine) for node in some]
+        alone = toggle_losses(known, data, masks, one, engine=engine)
         for memory in (None, 2**15):
-            together = toggle_losses(models, data, masks, nodes, engine=engine, memory=memory)
+            together = toggle_losses(known, data, masks, nodes, engine=engine, memory=memory)
             first = together if first is None else first
             torch.testing.assert_close(together[:, :, third], wanted, atol=1e-5, rtol=1e-5)
             torch.testing.assert_close(together, first, atol=1e-5, rtol=1e-5)
-            torch.testing.assert_close(together[:, :, some], torch.cat(alone, dim=2), atol=1e-5, rtol=1e-5)
+            torch.testing.assert_close(together[:, :, one], alone, atol=1e-5, rtol=1e-5)
     return able
 
 
 @pytest.mark.parametrize("name", [*ZOO, *PYG, *EVERYWHERE])
-def test_nodes_toggled_together_get_the_answers_that_each_gets_alone(name: str) -> None:
-    """On a graph with self-loops, repeated edges and edges of one direction."""
-    make = EVERYWHERE[name] if name in EVERYWHERE else (ZOO | PYG)[name][0]
+def test_nodes_toggled_together_get_what_the_rule_says_and_what_each_gets_alone(name: str) -> None:
+    """On a graph with self-loops, repeated edges and edges of one direction; for some of PyG's own, of both."""
+    make, hops = (EVERYWHERE[name], None) if name in EVERYWHERE else (ZOO | PYG)[name]
     data = graph(len(name), dtype=torch.float64)
     some = torch.randint(24, (2, 12), generator=torch.Generator().manual_seed(1))
-    data.edge_index = torch.cat([data.edge_index, data.edge_index[:, :7], some, some[:1].expand(2, -1)], dim=1)
-    models = [made(make, seed, torch.float64) for seed in (1, 2)]
-    able = ["whole"] if name in EVERYWHERE else ["layered", "packed"]
-    assert engines_in_company(models, data) == (able if isinstance(models[0], nn.Module) else able[-1:])
+    edges = torch.cat([data.edge_index, data.edge_index[:, :7], some, some[:1].expand(2, -1)], dim=1)
+    data.edge_index = torch.cat([edges, edges.flip(0)], dim=1) if name in PYG and len(name) % 2 else edges
+    known = profile_models([made(make, seed, torch.float64) for seed in (1, 2)], data)
+    able = ["layered", "packed"] if hops else ["whole"]
+    found = engines_in_company(known, data, lambda model, mask, node: rule_as_written(model, data, mask, node, hops))
+    assert found == (able if isinstance(known[0].model, nn.Module) else able[-1:])
+    for one in known:
+        assert one.profile.everywhere if hops is None else one.profile.hops == hops
+        assert (one.profile.program is None) == (hops is None or not isinstance(one.model, nn.Module))
+        assert hops is not None or "whole graph" in one.profile.notes[0]
 
 
 @pytest.mark.parametrize("name", ["gcn", "sage", "gat"])
@@ -121,56 +135,20 @@ def test_nodes_toggled_together_by_kernels_get_the_answers_that_each_gets_alone(
     assert engines_in_company(models, data) == ["compiled", "layered", "packed"]
 
 
-@pytest.mark.parametrize(
-    ("directed", "dtype"), [(False, torch.float32), (True, torch.float64)], ids=["both ways", "one way"]
-)
 @pytest.mark.parametrize("name", ZOO)
-def test_a_users_module_is_toggled_as_the_rule_says(name: str, directed: bool, dtype: torch.dtype) -> None:
-    """In float32 with edges of both ways, as kernels want it, and in float64 with edges of one way."""
+def test_a_users_module_is_toggled_as_the_rule_says(name: str) -> None:
+    """In float32 with edges of both ways, as kernels want it, by the engine that is chosen."""
     make, hops = ZOO[name]
-    data = graph(len(name), directed=directed, dtype=dtype)
-    models = [made(make, seed, dtype) for seed in (1, 2)]
-    if not isinstance(models[0], nn.Module) and dtype is torch.float64:
-        data.x = data.x.double()
+    data = graph(len(name))
+    models = [made(make, seed, torch.float32) for seed in (1, 2)]
     torch.manual_seed(5)
-    masks = torch.rand(2, 24) < 0.6
-    nodes = torch.randperm(24)[:7]
+    masks, nodes = torch.rand(2, 24) < 0.6, torch.randperm(24)[:7]
     found = toggle_losses(models, data, masks, nodes)
     for k, model in enumerate(models):
         for i, mask in enumerate(masks):
             for j, node in enumerate(nodes.tolist()):
                 wanted = rule_as_written(model, data, mask, node, hops)
-                assert float(found[k, i, j]) == pytest.approx(wanted, abs=1e-5 if dtype is torch.float64 else 1e-4)
-    profiled = profile_models(models, data)
-    assert [one.profile.hops for one in profiled] == [hops, hops]
-    assert all(one.profile.program for one in profiled if isinstance(one.model, nn.Module))
-
-
-@pytest.mark.parametrize("name", PYG)
-def test_pygs_own_classes_are_toggled_as_the_rule_says(name: str) -> None:
-    """Each class in one to four layers, with norms, activations and jumping knowledge in turn."""
-    make, hops = PYG[name]
-    data, model = graph(len(name), directed=len(name) % 2 == 0, dtype=torch.float64), made(make, 1, torch.float64)
-    torch.manual_seed(5)
-    masks, nodes = torch.rand(2, 24) < 0.6, torch.randperm(24)[:5]
-    found = toggle_losses([model, model], data, masks, nodes)
-    wanted = [[rule_as_written(model, data, mask, node, hops) for node in nodes.tolist()] for mask in masks]
-    torch.testing.assert_close(found[1], torch.tensor(wanted, dtype=torch.float64), atol=1e-6, rtol=0)
-    assert profile_models([model], data)[0].profile.program is not None
-
-
-@pytest.mark.parametrize("name", EVERYWHERE)
-def test_a_model_that_looks_at_the_whole_graph_is_asked_about_the_whole_graph(name: str) -> None:
-    data = graph(3, dtype=torch.float64)
-    model = made(EVERYWHERE[name], 1, torch.float64)
-    masks, nodes = torch.rand(2, 24) < 0.6, torch.tensor([0, 5, 11])
-    found = toggle_losses([model], data, masks, nodes)
-    for i, mask in enumerate(masks):
-        for j, node in enumerate(nodes.tolist()):
-            assert float(found[0, i, j]) == pytest.approx(rule_as_written(model, data, mask, node, None), abs=1e-5)
-    profile = profile_models([model], data)[0].profile
-    assert profile.everywhere
-    assert "whole graph" in profile.notes[0]
+                assert float(found[k, i, j]) == pytest.approx(wanted, abs=1e-4)
 
 
 def test_the_rule_as_written_of_ours_agrees_with_the_one_written_here() -> None:
