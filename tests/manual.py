@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+TUTORIALS = ("tutorial-table.md", "tutorial-gnn.md")  # their blocks run in order, by tests/docs/test_tutorials.py
 
 
 class Block(NamedTuple):
@@ -34,15 +35,16 @@ def blocks() -> list[Block]:
 
 
 def shell_lines() -> list[str]:
-    """Each different line of the shell blocks, without its comment."""
-    lines = [line for block in blocks() if block.language == "sh" for line in block.text.splitlines()]
+    """Each different line of the shell blocks, without its comment; a tutorial's need what was made before them."""
+    shell = [block for block in blocks() if block.language == "sh" and block.page not in TUTORIALS]
+    lines = [line for block in shell for line in block.text.splitlines()]
     return list(dict.fromkeys(line for line in (re.sub(r"\s*#.*", "", line) for line in lines) if line))
 
 
 def commands_in_sentences() -> list[str]:
     """Each different command that stands in backquotes; one may go on in the next line."""
     found = []
-    for page in PAGES:
+    for page in (one for one in PAGES if one.name not in TUTORIALS):
         prose = re.sub(r"^```.*?^```$", "", page.read_text(), flags=re.MULTILINE | re.DOTALL)
         found += [" ".join(code.split()) for code in re.findall(r"`(glasshouse [^`]+)`", prose)]
     return list(dict.fromkeys(found))

@@ -30,7 +30,7 @@ from glasshouse.report.redaction import read_or_make_key
 from glasshouse_experiments.settings import PRESETS, Preset
 from tests.config.made_up_adult import adult_rows
 from tests.graph.molecules import molecules
-from tests.manual import ROOT, blocks, commands_in_sentences, shell_lines
+from tests.manual import ROOT, TUTORIALS, blocks, commands_in_sentences, shell_lines
 from tests.strategies import gaussian_evidence
 
 CANNOT_RUN = {  # line -> why
@@ -48,7 +48,7 @@ SMALLER = {  # in the manual -> here
     "epochs: 200": "epochs: 5",
     "n_estimators: 200": "n_estimators: 5",
 }
-BLOCKS = blocks()
+BLOCKS = [one for one in blocks() if one.page not in TUTORIALS]
 
 
 def small(text: str) -> str:
