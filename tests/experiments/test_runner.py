@@ -11,15 +11,17 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 
-from glasshouse import InputError
+from glasshouse import InputError, Population
 from glasshouse.attacks import create
 from glasshouse.attacks.stacking.learners import Boosted
 from glasshouse.core.table import Table
+from glasshouse.data.named import digits
 from glasshouse.graph import GStacked, citation_graph
 from glasshouse.graph.attacks.stacking.features import SIGNALS
 from glasshouse_experiments import EXPERIMENTS, ablation, jobs, reproduce, reproduce_all, samplers, settings
@@ -27,7 +29,7 @@ from glasshouse_experiments.rivals import OURS
 from glasshouse_experiments.settings import Preset
 from glasshouse_experiments.source_commit import source_commit
 
-NODES = 240
+NODES, RECORDS = 240, 600
 TINY = Preset(targets=2, datasets=("synthetic", "digits"), epochs=0.05, most_shadows=8)
 ORDER = [  # of the parts
     *("synthetic", "synthetic-cpu", "synthetic-truth"),
@@ -36,9 +38,15 @@ ORDER = [  # of the parts
 GRAPH = ["accuracy", "table-1", "thresholds", "estimated-threshold", "rmia-beta", "mismatch", "samplers", "vary-m"]
 
 
+def few_digits(*_: Any, **__: Any) -> SimpleNamespace:
+    whole = digits().population
+    return SimpleNamespace(population=Population(whole.x[:RECORDS], whole.y[:RECORDS]))
+
+
 @pytest.fixture(autouse=True)
 def _tiny(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A preset of two targets and few epochs on a small made-up graph, and short chains."""
+    """A preset of two targets and few epochs on a small made-up graph or a third of the digits, and short chains."""
+    monkeypatch.setattr("glasshouse_experiments.iid_bench.load_dataset", few_digits)
     monkeypatch.setattr("glasshouse_experiments.bench.load_graph", lambda _: citation_graph(nodes=NODES))
     monkeypatch.setattr("glasshouse.graph.sampling.samplers._BURN_IN", 100)
     monkeypatch.setattr("glasshouse.graph.sampling.samplers._AFTER", 10)
@@ -78,7 +86,7 @@ def test_tables_of_both_kinds_of_data_share_a_name(pools: Path, tmp_path: Path) 
         assert set(table["dataset"]) == ({"Digits"} if name == "iid" else {"Synthetic", "Digits"})
     written = json.loads((tmp_path / "tiny" / "iid" / "digits.json").read_text())
     assert written["commit"] == source_commit()
-    assert "10 epochs, 1797 records, 8 shadow models, 2 targets. A taste, not the paper's" in written["note"]
+    assert "10 epochs, 600 records, 8 shadow models, 2 targets. A taste, not the paper's" in written["note"]
     assert "A taste, not the paper's" in (tmp_path / "tiny" / "iid.md").read_text()
 
 
