@@ -21,7 +21,7 @@ import threading
 import traceback
 import types
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple, TextIO
 
@@ -37,7 +37,7 @@ class Talk(NamedTuple):
 
 
 class Forks:
-    """A process that forks a child for each script, and waits for it; one script at a time."""
+    """A process that forks a child for each script; its end is told by another, which waits for it."""
 
     def __init__(self) -> None:
         self._line, theirs = socket.socketpair()
@@ -64,8 +64,7 @@ class Forks:
             tempfile.TemporaryFile("w+") as err,
             Path(os.devnull).open() as nothing,
         ):
-            self._begin(script, arguments, folder, [nothing.fileno(), out.fileno(), err.fileno()])
-            code = self._code()
+            code = self._begin(script, arguments, folder, [nothing.fileno(), out.fileno(), err.fileno()])()
             told = []
             for file in (out, err):
                 file.seek(0)
@@ -76,26 +75,34 @@ class Forks:
     def talking(self, script: str, *arguments: object, folder: Path) -> Iterator[Talk]:
         """Code that answers line by line, and ends well when it is told nothing more."""
         read, write, hear, say = *os.pipe(), *os.pipe()
-        self._begin(script, arguments, folder, [read, say, 2])
+        code = self._begin(script, arguments, folder, [read, say, 2])
         os.close(read)
         os.close(say)
         with os.fdopen(hear) as stdout:
             with os.fdopen(write, "w") as stdin:
                 yield Talk(stdin, stdout)
-            assert self._code() == 0
+            assert code() == 0
 
     @staticmethod
     def _argv(script: str | Path, arguments: tuple[object, ...]) -> list[str]:
         return [str(script) if isinstance(script, Path) else "-c", *map(str, arguments)]
 
-    def _begin(self, script: str | Path, arguments: tuple[object, ...], folder: Path, files: list[int]) -> None:
+    def _begin(
+        self, script: str | Path, arguments: tuple[object, ...], folder: Path, files: list[int]
+    ) -> Callable[[], int]:
+        """Start a script; what is given back waits for its exit code."""
         asked = {"argv": self._argv(script, arguments), "folder": str(folder), "environment": dict(os.environ)}
         message = json.dumps(asked | {"code": script if isinstance(script, str) else None}).encode()
-        socket.send_fds(self._line, [len(message).to_bytes(8, "big")], files)
-        self._line.sendall(message)
+        mine, theirs = socket.socketpair()
+        with theirs:
+            socket.send_fds(self._line, [len(message).to_bytes(8, "big")], [*files, theirs.fileno()])
+            self._line.sendall(message)
 
-    def _code(self) -> int:
-        return int.from_bytes(self._line.recv(8), "big", signed=True)
+        def code() -> int:
+            with mine:
+                return int.from_bytes(mine.recv(8), "big", signed=True)
+
+        return code
 
 
 def _serve(line: socket.socket) -> None:
@@ -105,20 +112,37 @@ def _serve(line: socket.socket) -> None:
     logging.getLogger().handlers.clear()  # pytest's
     for name in _IMPORTED:
         importlib.import_module(name)
+    waiting = []
     while True:
-        length, files, _, _ = socket.recv_fds(line, 8, 3)
+        length, files, _, _ = socket.recv_fds(line, 8, 4)
         if not length:
-            return
+            break
         message = b""
         while len(message) < int.from_bytes(length, "big"):
             message += line.recv(1 << 16)
-        child = os.fork()
-        if not child:
+        waiting.append(os.fork())
+        if not waiting[-1]:
             line.close()
-            _become(json.loads(message), files)
+            _wait_for(json.loads(message), files)
         for file in files:
             os.close(file)
-        line.sendall(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]).to_bytes(8, "big", signed=True))
+        waiting = [one for one in waiting if not os.waitpid(one, os.WNOHANG)[0]]
+    for one in waiting:
+        os.waitpid(one, 0)
+
+
+def _wait_for(asked: dict[str, Any], files: list[int]) -> None:
+    """Run a script in a child, and say how it ended."""
+    *streams, answer = files
+    child = os.fork()
+    if not child:
+        os.close(answer)
+        _become(asked, streams)
+    for file in streams:
+        os.close(file)
+    code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    os.write(answer, code.to_bytes(8, "big", signed=True))
+    os._exit(0)
 
 
 def _become(asked: dict[str, Any], files: list[int]) -> None:
@@ -128,7 +152,8 @@ def _become(asked: dict[str, Any], files: list[int]) -> None:
         for number, file in enumerate(files):
             os.dup2(file, number)
             os.close(file)
-        sys.stdin, sys.stdout, sys.stderr = os.fdopen(0), os.fdopen(1, "w"), os.fdopen(2, "w")
+        modes = ((0, "r"), (1, "w"), (2, "w"))
+        sys.stdin, sys.stdout, sys.stderr = (os.fdopen(number, mode, closefd=False) for number, mode in modes)
         vars(sys).update(__stdin__=sys.stdin, __stdout__=sys.stdout, __stderr__=sys.stderr)
         os.chdir(asked["folder"])
         os.environ.clear()
@@ -148,7 +173,7 @@ def _become(asked: dict[str, Any], files: list[int]) -> None:
     except BaseException:
         traceback.print_exc()
     finally:
-        with contextlib.suppress(OSError):
-            sys.stdout.flush()
-            sys.stderr.flush()
+        for stream in (sys.stdout, sys.__stdout__, sys.stderr, sys.__stderr__):
+            with contextlib.suppress(OSError, ValueError):
+                stream.flush()  # type: ignore[union-attr]
         os._exit(code)

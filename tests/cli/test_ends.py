@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -16,8 +15,9 @@ import pytest
 from glasshouse import Evidence
 from glasshouse.cli import main
 from glasshouse.evidence.files import write_evidence
+from tests.forked import Forks
 
-# one process that has imported everything forks a child for each way to end
+# forks a child for each way to end
 SCRIPT = r"""
 import importlib, json, os, signal, sys, threading, time
 from glasshouse.cli import audit, saved_runs
@@ -75,7 +75,7 @@ for line in sys.stdin:
 
 
 @pytest.fixture(scope="module")
-def ends(tmp_path_factory: pytest.TempPathFactory) -> Any:
+def ends(forks: Forks, tmp_path_factory: pytest.TempPathFactory) -> Any:
     """Runs a command and gives its exit code and what it printed."""
     place = tmp_path_factory.mktemp("ends")
     random = np.random.default_rng(0)
@@ -84,21 +84,17 @@ def ends(tmp_path_factory: pytest.TempPathFactory) -> Any:
         target_loss=random.exponential(size=40), shadow_loss=random.exponential(size=(4, 40)), shadow_members=members
     )
     write_evidence(place / "e.npz", evidence, members=members[0])
-    command = [sys.executable, "-c", SCRIPT]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:  # noqa: S603
+    with forks.talking(SCRIPT, folder=place) as talk:
 
         def run(*arguments: str, what: str = "", output: str = "", encoding: str = "utf-8") -> tuple[int, str]:
             asked = {"arguments": arguments, "what": what, "output": output, "encoding": encoding}
-            assert process.stdin is not None
-            assert process.stdout is not None
-            process.stdin.write(json.dumps(asked) + "\n")
-            process.stdin.flush()
-            code, told = json.loads(process.stdout.readline())
+            talk.stdin.write(json.dumps(asked) + "\n")
+            talk.stdin.flush()
+            code, told = json.loads(talk.stdout.readline())
             return code, told
 
         run.place = place  # type: ignore[attr-defined]
         yield run
-        process.stdin.close()  # type: ignore[union-attr]
 
 
 @pytest.mark.parametrize("output", ["closed", "full", "nobody reads"])
@@ -155,7 +151,7 @@ sys.__stdout__.write(json.dumps(seen))
 
 
 def test_commands_that_read_files_unpickle_nothing_start_nothing_and_ask_nothing_of_the_network(
-    tmp_path: Path,
+    forks: Forks, tmp_path: Path
 ) -> None:
     random = np.random.default_rng(0)
     members = np.tile([[True, False], [False, True]], (2, 20))
@@ -171,9 +167,7 @@ def test_commands_that_read_files_unpickle_nothing_start_nothing_and_ask_nothing
         ["appendix", "run"],
         ["check", "run", "--policy", "risk.yaml"],
     ]
-    done = subprocess.run(  # noqa: S603
-        [sys.executable, "-c", WATCHED, json.dumps(commands)], cwd=tmp_path, capture_output=True, text=True, check=False
-    )
+    done = forks.run(WATCHED, json.dumps(commands), folder=tmp_path)
     assert done.returncode == 0, done.stderr
     seen = json.loads(done.stdout[done.stdout.rindex("[[") :])
     assert [event for event, _ in seen] == ["pickle.find_class"], seen  # of the line that tries the watch

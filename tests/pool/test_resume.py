@@ -6,13 +6,13 @@ import contextlib
 import os
 import random
 import signal
-import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
+from tests.forked import Forks, Talk
 
 SCRIPT = """
 import os, sys, time
@@ -43,7 +43,7 @@ def train(folder):
     trainer = Trainer(module=mlp(3, 2), optimizer=optimizer, epochs=4, batch_size=16)
     ShadowPool.plan(population, trainer, shadows=10, folder=folder).train(progress=False)
 
-# torch takes seconds to import and to wake up, so that each run is a fork of one process that has done both
+# torch takes a while to wake up, so that each run is a fork of one process in which it has
 TorchTrainer(module=mlp(3, 2), epochs=1)(population, np.arange(60) < 30, 0)
 for line in sys.stdin:
     folder, os.environ["PACE"], count = line.split()
@@ -60,25 +60,21 @@ for line in sys.stdin:
 
 
 @pytest.fixture(scope="module")
-def awake() -> Iterator[subprocess.Popen[str]]:
+def awake(forks: Forks, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Talk]:
     """A process that trains a pool in children for each line "folder pace count", and writes their ids and ends."""
-    command = [sys.executable, "-c", SCRIPT]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:  # noqa: S603
-        yield process
-        process.stdin.close()  # type: ignore[union-attr]
+    with forks.talking(SCRIPT, folder=tmp_path_factory.mktemp("awake")) as talk:
+        yield talk
 
 
-def start(process: subprocess.Popen[str], folder: Path, *, pace: float, children: int = 1) -> list[int]:
+def start(process: Talk, folder: Path, *, pace: float, children: int = 1) -> list[int]:
     """The ids of children that have begun to train."""
-    assert process.stdin is not None
     process.stdin.write(f"{folder} {pace} {children}\n")
     process.stdin.flush()
     return [ended(process) for _ in range(children)]
 
 
-def ended(process: subprocess.Popen[str]) -> int:
+def ended(process: Talk) -> int:
     """The status of the child that has ended: 0, or the signal that killed it."""
-    assert process.stdout is not None
     return int(process.stdout.readline())
 
 
@@ -87,7 +83,7 @@ def contents(folder: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in files}
 
 
-def test_twenty_kills_at_random_moments_change_no_byte(awake: subprocess.Popen[str], tmp_path: Path) -> None:
+def test_twenty_kills_at_random_moments_change_no_byte(awake: Talk, tmp_path: Path) -> None:
     chance = random.Random(0)  # noqa: S311
     killed = kept = 0
     start(awake, tmp_path / "whole", pace=0.0)
@@ -106,9 +102,7 @@ def test_twenty_kills_at_random_moments_change_no_byte(awake: subprocess.Popen[s
     assert contents(tmp_path / "killed") == contents(tmp_path / "whole")
 
 
-def test_two_processes_on_one_pool_share_the_work_and_corrupt_nothing(
-    awake: subprocess.Popen[str], tmp_path: Path
-) -> None:
+def test_two_processes_on_one_pool_share_the_work_and_corrupt_nothing(awake: Talk, tmp_path: Path) -> None:
     start(awake, tmp_path / "alone", pace=0.0)
     assert ended(awake) == 0
     assert len(set(start(awake, tmp_path / "shared", pace=0.003, children=2))) == 2

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -42,6 +40,7 @@ from glasshouse.graph.models.networks import NETWORKS
 from glasshouse.graph.sampling.samplers import SAMPLERS
 from glasshouse.graph.training.trainer import batching_obstacle
 from glasshouse.pool.description import describe
+from tests.forked import Forks
 from tests.manual import blocks as blocks_of_the_manual
 
 TRAINER = GNNTrainer(hidden=8, epochs=20, device="cpu")
@@ -218,12 +217,10 @@ assert np.isfinite(with_it).all() and not np.array_equal(with_it, without_it)
 """
 
 
-def test_the_recipes_of_the_manual_work_together() -> None:
+def test_the_recipes_of_the_manual_work_together(forks: Forks, tmp_path: Path) -> None:
     """In a process of their own: what they register would be known to other tests."""
     blocks = [one.text for one in blocks_of_the_manual() if one.page == "extending.md" and one.language == "python"]
     assert len(blocks) == 4
-    script = "\n".join([*blocks, RECIPES])
-    command = [sys.executable, "-c", script]
-    ran = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603 (our own manual)
+    ran = forks.run("\n".join([*blocks, RECIPES]), folder=tmp_path)
     assert ran.returncode == 0, ran.stderr
     assert ran.stdout.split() == ["g-base-half"]

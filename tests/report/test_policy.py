@@ -3,8 +3,6 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
-import subprocess
-import sys
 import xml.etree.ElementTree as ET
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -20,6 +18,7 @@ from glasshouse.cli import app
 from glasshouse.config import read_policy
 from glasshouse.report.policy import Finding, Limit, Policy, Verdict, judge, junit_xml
 from glasshouse.report.run_folder import written_at
+from tests.forked import Forks
 from tests.strategies import gaussian_evidence
 
 ROOT = Path(__file__).parents[2]
@@ -168,20 +167,12 @@ def test_junit_is_xml_whatever_the_names_hold() -> None:
     assert [len(case) for case in suite] == [0, 1, 1]
 
 
-def test_a_pipeline_passes_one_run_and_stops_the_other(runs: Path, tmp_path: Path) -> None:
+def test_a_pipeline_passes_one_run_and_stops_the_other(runs: Path, forks: Forks, tmp_path: Path) -> None:
     """With the example's own policy; the one that fails as a build server calls it, in a process of its own."""
     common = ["--policy", str(RELEASE / "risk.yaml"), "--junit"]
     passed = CliRunner().invoke(app, ["check", str(runs / "tight"), *common, str(tmp_path / "tight.xml")])
-    command = [
-        sys.executable,
-        "-m",
-        "glasshouse.cli",
-        "check",
-        str(runs / "leaky"),
-        *common,
-        str(tmp_path / "leaky.xml"),
-    ]
-    failed = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603
+    call = "from glasshouse.cli import main; main()"
+    failed = forks.run(call, "check", runs / "leaky", *common, tmp_path / "leaky.xml", folder=tmp_path)
     assert (passed.exit_code, failed.returncode) == (0, 3), passed.output + failed.stdout + failed.stderr
     for name, failures, told in (("tight", "0", passed.output), ("leaky", "2", failed.stdout)):
         suite = ET.parse(tmp_path / f"{name}.xml").getroot()  # noqa: S314 (our own file)
@@ -196,11 +187,13 @@ def test_json_says_the_same(runs: Path) -> None:
     assert {one["status"] for one in told["findings"]} == {"passed", "failed"}
 
 
-def test_the_example_of_a_release_test_runs(runs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--noconftest", "-c", os.devnull]
-    command.append(str(RELEASE / "test_release.py"))
-    environment = {**os.environ, "GLASSHOUSE_RUN": str(runs / "leaky")}
-    done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)  # noqa: S603
+def test_the_example_of_a_release_test_runs(
+    runs: Path, forks: Forks, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GLASSHOUSE_RUN", str(runs / "leaky"))
+    call = "import pytest, sys; sys.exit(pytest.main(sys.argv[1:]))"
+    options = ["-q", "-p", "no:cacheprovider", "--noconftest", "-c", os.devnull]
+    done = forks.run(call, *options, RELEASE / "test_release.py", folder=tmp_path)
     assert "1 failed" in done.stdout, done.stdout + done.stderr
     assert "FAIL  TPR at 1 % FPR" in done.stdout
 
