@@ -23,11 +23,17 @@ def test_the_manual_builds_without_a_warning(tmp_path: Path) -> None:
     site = tmp_path / "site"
     shown = {"audits": "audit", "trainers": "TorchTrainer", "graphs": "toggle_losses", "pools": "ShadowPool"}
     for page, name in shown.items():
-        assert re.search(rf'<h2 id="glasshouse[\w.]*\.{name}"', (site / "api" / page / "index.html").read_text())
+        assert re.search(rf'<h2 id="glasshouse[\w.]*\.{name}"', (site / "api" / f"{page}.html").read_text())
     pages = [path.read_text() for path in site.rglob("*.html")]
     assert not [page[:200] for page in pages if "<blockquote" in page or 'class="example"' in page], "a quote"
     assert sum("&gt;&gt;&gt; " in page for page in pages) >= 8, "the examples are code"
     assert not list(site.rglob("*.py")), "a script is not a page"
+    fetched = [
+        found
+        for page in pages
+        for found in re.findall(r'<(?:script|img|iframe|link rel="stylesheet")[^>]*(?:src|href)="(https?:[^"]+)"', page)
+    ]
+    assert fetched == [], "the manual asks nobody else's server"
 
 
 @pytest.mark.parametrize("page", ["choosing.md", "recipes.md", "hops.md"])
