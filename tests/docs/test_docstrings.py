@@ -10,6 +10,7 @@ import griffe
 import glasshouse
 
 SOURCE = Path(__file__).parents[2] / "src"
+offline = importlib.import_module("docs.scripts.offline")
 docstrings = importlib.import_module("docs.scripts.docstrings")
 FORMULAS = sorted(
     {found for path in SOURCE.rglob("*.py") for found in re.findall(r":math:`([^`]*)`", path.read_text())}
@@ -31,6 +32,17 @@ def test_formulas_are_read_as_a_person_writes_them() -> None:
     )
     assert docstrings.formula(r"\tilde s \sqrt{1 + 1/n}") == "s\u0303 √(1 + 1/n)"
     assert docstrings.formula(r"p(z) \,\|\, p(z|\theta)") == "p(z) ‖ p(z|θ)"
+
+
+def test_formulas_of_pages_are_drawn_by_browsers_alone() -> None:
+    assert offline.mathml(r"\frac1K e^{-\ell}") == (
+        "<math><mfrac><mn>1</mn><mi>K</mi></mfrac><msup><mi>e</mi><mrow><mo>−</mo><mi>ℓ</mi></mrow></msup></math>"
+    )
+    assert "<msubsup><mi>σ</mi><mrow><mi>in</mi></mrow><mn>2</mn></msubsup>" in offline.mathml(
+        r"N(h; \mu, \sigma_{\mathrm{in}}^2)"
+    )
+    page = offline.on_page_content('<p><span class="arithmatex">\\(a &lt; b\\)</span></p>')
+    assert page == "<p><math><mi>a</mi><mo>&lt;</mo><mi>b</mi></math></p>"
 
 
 def test_only_the_heading_of_a_section_is_renamed() -> None:

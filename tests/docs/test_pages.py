@@ -24,6 +24,10 @@ def test_the_manual_builds_without_a_warning(tmp_path: Path) -> None:
     shown = {"audits": "audit", "trainers": "TorchTrainer", "graphs": "toggle_losses", "pools": "ShadowPool"}
     for page, name in shown.items():
         assert re.search(rf'<h2 id="glasshouse[\w.]*\.{name}"', (site / "api" / f"{page}.html").read_text())
+    assert "arithmatex" not in (attacks := (site / "attacks.html").read_text()), (
+        "formulas need no library from elsewhere"
+    )
+    assert attacks.count("<mfrac>") >= 5
     pages = [path.read_text() for path in site.rglob("*.html")]
     assert not [page[:200] for page in pages if "<blockquote" in page or 'class="example"' in page], "a quote"
     assert sum("&gt;&gt;&gt; " in page for page in pages) >= 8, "the examples are code"

@@ -228,7 +228,7 @@ def index(
 
 
 _CHECKED = {
-    "passed": "every limit of the policy is kept.",
+    "passed": "every limit of the policy is met.",
     "failed": "a limit of the policy is exceeded.",
     "unknown": "the run is inconclusive, so the policy is not met.",
 }
