@@ -135,11 +135,7 @@ def bench(
 
 def _reach(figure: AcrossTargets) -> float:
     """Half of the 95 % interval (Student's t), which may reach below 0 or above 1."""
-<<<<<<< HEAD
-    return float(stdtrit(figure.targets - 1, 0.975) * figure.std / figure.targets**0.5)
-=======
     return float(stdtrit(figure.targets - 1, 0.975) * figure.std / np.sqrt(figure.targets))
->>>>>>> r2
 
 
 def _cell(name: str, figure: AcrossTargets, sign: str) -> str:
@@ -196,13 +192,8 @@ def latex(found: Mapping[str, SeveralTargets]) -> str:
 
 def mean_curve(several: SeveralTargets, attack: str, *, band: bool) -> Curve:
     """The mean ROC over targets, with a band or without: the interval of its TPR at each FPR."""
-<<<<<<< HEAD
-    kept = [one for one in several.results if attack in one.outcomes]
-    curves = [roc(one.outcomes[attack].scores, one.members) for one in kept if one.members is not None]
-=======
     metrics = [one.outcomes[attack].metrics for one in several.results if attack in one.outcomes]
     curves = [one.curve for one in metrics if one is not None]
->>>>>>> r2
     members, outside = (min(getattr(one, name) for one in curves) for name in ("members", "non_members"))
     grid = np.unique(np.rint(np.geomspace(1, outside, 100))) / outside
     tprs = [[one.tpr[one.point_at(fpr)] for one in curves] for fpr in (0.0, *grid)]
