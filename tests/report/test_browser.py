@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import importlib.util
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -52,7 +53,7 @@ def chromium() -> Iterator[Any]:
 
 
 class Visit:
-    """A page with everything that it said and asked for."""
+    """A page with everything that it said and asked for, until the tests of this file end."""
 
     def __init__(self, chromium: Any, path: Path, **options: Any) -> None:
         self.context = chromium.new_context(**({"viewport": {"width": 1100, "height": 900}} | options))
@@ -64,14 +65,29 @@ class Visit:
         self.page.on("request", lambda request: self.asked.append(request.url))
         self.page.goto(path.as_uri())
 
+    def shown(self, *, width: int = 1100, scheme: str = "light") -> Any:
+        """The page in a window of this width."""
+        self.page.set_viewport_size({"width": width, "height": 900})
+        self.page.emulate_media(color_scheme=scheme)
+        return self.page
+
     def texts(self, selector: str) -> list[str]:
         found: list[str] = self.page.locator(selector).all_inner_texts()
         return found
 
 
+Visits = Callable[[str], Visit]
+
+
+@pytest.fixture(scope="module")
+def visits(chromium: Any, pages: Path) -> Visits:
+    """Each page, opened once for all tests that only look at it."""
+    return functools.cache(lambda name: Visit(chromium, pages / name))
+
+
 @pytest.mark.parametrize("name", PAGES)
-def test_the_page_opens_from_disk_without_an_error_and_asks_for_nothing(chromium: Any, pages: Path, name: str) -> None:
-    visit = Visit(chromium, pages / name)
+def test_the_page_opens_from_disk_without_an_error_and_asks_for_nothing(visits: Visits, pages: Path, name: str) -> None:
+    visit = visits(name)
     visit.page.wait_for_timeout(200)
     assert visit.said == []
     assert visit.asked == [(pages / name).as_uri()]
@@ -79,15 +95,15 @@ def test_the_page_opens_from_disk_without_an_error_and_asks_for_nothing(chromium
 
 @pytest.mark.parametrize("name", PAGES)
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_the_roc_is_visible(chromium: Any, pages: Path, name: str, scheme: str) -> None:
-    visit = Visit(chromium, pages / name, color_scheme=scheme)
-    picture = visit.page.locator("svg.roc")
+def test_the_roc_is_visible(visits: Visits, name: str, scheme: str) -> None:
+    page = visits(name).shown(scheme=scheme)
+    picture = page.locator("svg.roc")
     assert picture.is_visible()
     box = picture.bounding_box()
     assert box["width"] > 400
     assert box["height"] > 300
     strokes = [path.evaluate("path => getComputedStyle(path).stroke") for path in picture.locator("path.curve").all()]
-    paper = visit.page.evaluate("getComputedStyle(document.body).backgroundColor")
+    paper = page.evaluate("getComputedStyle(document.body).backgroundColor")
     assert strokes
     assert paper not in strokes
     assert "none" not in strokes
@@ -141,8 +157,8 @@ def test_with_scripts_off_the_tables_still_read(chromium: Any, pages: Path, name
 
 
 @pytest.mark.parametrize("name", PAGES)
-def test_hostile_strings_show_as_text(chromium: Any, pages: Path, name: str) -> None:
-    visit = Visit(chromium, pages / name)
+def test_hostile_strings_show_as_text(visits: Visits, name: str) -> None:
+    visit = visits(name)
     visit.page.wait_for_timeout(200)
     assert "owned" not in visit.page.title()
     assert visit.page.locator("img").count() == 0
@@ -153,30 +169,34 @@ def test_hostile_strings_show_as_text(chromium: Any, pages: Path, name: str) -> 
 
 @pytest.mark.parametrize("name", PAGES)
 @pytest.mark.parametrize("width", [375, 768, 1440])
-def test_no_width_scrolls_sideways(chromium: Any, pages: Path, name: str, width: int) -> None:
-    visit = Visit(chromium, pages / name, viewport={"width": width, "height": 800})
-    assert visit.page.evaluate("document.documentElement.scrollWidth") <= width
-    assert visit.page.evaluate("document.body.scrollWidth") <= width
+def test_no_width_scrolls_sideways(visits: Visits, name: str, width: int) -> None:
+    page = visits(name).shown(width=width)
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    assert page.evaluate("document.body.scrollWidth") <= width
 
 
 @pytest.mark.parametrize("name", PAGES)
-def test_no_table_is_cut_at_1280_and_a_hint_says_where_one_is_at_390(chromium: Any, pages: Path, name: str) -> None:
+def test_no_table_is_cut_at_1280_and_a_hint_says_where_one_is_at_390(
+    visits: Visits, chromium: Any, pages: Path, name: str
+) -> None:
     cut = """[...document.querySelectorAll('.scroll')].filter(one => one.scrollWidth > one.clientWidth + 1
         && !one.querySelector('#top')).map(one => one.getAttribute('aria-label'))"""  # the hostile ids are long
-    wide = Visit(chromium, pages / name, viewport={"width": 1280, "height": 900})
-    assert wide.page.evaluate(cut) == []
-    narrow = Visit(chromium, pages / name, viewport={"width": 390, "height": 900})
-    assert narrow.page.evaluate(cut)
-    hints = narrow.page.locator(".scroll + .hint:visible").count()
-    assert hints == narrow.page.evaluate(
+    assert visits(name).shown(width=1280).evaluate(cut) == []
+    narrow = Visit(chromium, pages / name, viewport={"width": 390, "height": 900}).page  # narrow from the start
+    assert narrow.evaluate(cut)
+    hints = narrow.locator(".scroll + .hint:visible").count()
+    assert hints == narrow.evaluate(
         "[...document.querySelectorAll('.scroll')].filter(s => s.scrollWidth > s.clientWidth + 1).length"
     )
 
 
-def test_labels_of_pictures_can_be_read_at_390(chromium: Any, pages: Path) -> None:
-    visit = Visit(chromium, pages / "report.html", viewport={"width": 390, "height": 900})
-    sizes = visit.page.evaluate("""[...document.querySelectorAll('svg.plot text')].map(text =>
+def test_labels_of_pictures_can_be_read_at_390(visits: Visits) -> None:
+    sizes = (
+        visits("report.html")
+        .shown(width=390)
+        .evaluate("""[...document.querySelectorAll('svg.plot text')].map(text =>
         parseFloat(getComputedStyle(text).fontSize) * text.closest('svg').getScreenCTM().a)""")
+    )
     assert sizes
     assert min(sizes) >= 10
 
@@ -190,12 +210,12 @@ def test_one_picture_alone_is_not_a_giant(chromium: Any, pages: Path) -> None:
     assert max(widths) < 500
 
 
-def test_the_crowds_are_drawn_in_every_colour_scheme(chromium: Any, pages: Path) -> None:
+def test_the_crowds_are_drawn_in_every_colour_scheme(visits: Visits) -> None:
     for scheme in ("light", "dark"):
-        visit = Visit(chromium, pages / "report.html", color_scheme=scheme)
-        paper = visit.page.evaluate("getComputedStyle(document.body).backgroundColor")
+        page = visits("report.html").shown(scheme=scheme)
+        paper = page.evaluate("getComputedStyle(document.body).backgroundColor")
         fills = {
-            kind: visit.page.locator(f"svg.people .one.{kind}").first.evaluate("one => getComputedStyle(one).fill")
+            kind: page.locator(f"svg.people .one.{kind}").first.evaluate("one => getComputedStyle(one).fill")
             for kind in ("found", "rest")
         }
         assert len({paper, *fills.values()}) == 3
