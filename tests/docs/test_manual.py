@@ -49,6 +49,7 @@ SMALLER = {  # in the manual -> here
     "epochs=100": "epochs=3",
     "workers=4": "workers=1",  # each takes seconds to start; the README has two of them
     "--workers 4": "--workers 1",
+    "--workers 2": "--workers 1",  # with workers it runs in tests/cli/test_commands.py
     "n_estimators: 200": "n_estimators: 5",
 }
 BLOCKS = [one for one in blocks() if one.page not in TUTORIALS]
@@ -62,7 +63,7 @@ def small(text: str) -> str:
 
 @functools.cache
 def tiny_graph() -> Any:
-    return citation_graph(nodes=240, classes=3, seed=0)
+    return citation_graph(nodes=120, classes=3, words=60, topic_words=20, seed=0)
 
 
 @functools.cache
@@ -198,7 +199,7 @@ def names_for(text: str) -> dict[str, Any]:
     model = LogisticRegression().fit(x[members], y[members])
     known: dict[str, Any] = {"x": x, "y": y, "members": members, "my_classifier": classifier, "my_model": model}
     if "GNNTrainer" in text:
-        data, mask = tiny_graph(), torch.arange(240) % 2 == 0
+        data, mask = tiny_graph(), torch.arange(120) % 2 == 0
         shape = {"features": data.num_features, "hidden": 8, "classes": int(data.y.max()) + 1}
         fresh = functools.partial(build_gnn, "gcn", **shape)
         mine = GNNTrainer(model=fresh, epochs=5, device="cpu")(data, mask.numpy(), 0)

@@ -1,24 +1,22 @@
 from __future__ import annotations
 
 import json
-import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from glasshouse.evaluation.metrics import resolvable
+from tests.forked import Forks
 
 ROOT = Path(__file__).parents[2]
 
 
-def test_the_manual_builds_without_a_warning(tmp_path: Path) -> None:
+def test_the_manual_builds_without_a_warning(forks: Forks, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("mkdocs", reason="the extra `docs` is not installed")
-    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "-d", str(tmp_path / "site")]
-    environment = {**os.environ, "NO_MKDOCS_2_WARNING": "1"}
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, env=environment)  # noqa: S603
+    monkeypatch.setenv("NO_MKDOCS_2_WARNING", "1")
+    build = "from mkdocs.__main__ import cli; cli()"
+    done = forks.run(build, "build", "--strict", "-d", tmp_path / "site", folder=ROOT)
     assert done.returncode == 0, done.stderr
     site = tmp_path / "site"
     shown = {"audits": "audit", "trainers": "TorchTrainer", "graphs": "toggle_losses", "pools": "ShadowPool"}
