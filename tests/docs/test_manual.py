@@ -96,7 +96,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "risk.yaml").write_text("limits: [{figure: auc, most: 1.0}]\n")  # that every run keeps
     for run in ("RUN", "OTHER", "runs/one"):
         found = audit_evidence(evidence, members=members, attacks=["base"], title=run)
-        context = dataclasses.replace(found.context, settings=found.context.settings | {"audit_file": "audit.yaml"})
+        context = dataclasses.replace(found.context, settings={**found.context.settings, "audit_file": "audit.yaml"})
         dataclasses.replace(found, context=context).save(folder / run)
     return folder
 
