@@ -36,7 +36,7 @@ def test_the_signals_do_not_depend_on_the_number_of_cores(architecture: str, thr
     data.x = data.x[:, :5].double()
     data.y = data.y % 3
     models = random_models(architecture, layers=2)
-    masks, nodes = torch.rand(2, 200, generator=torch.Generator().manual_seed(0)) < 0.5, torch.arange(0, 200, 2)
+    masks, nodes = torch.rand(2, 200, generator=torch.Generator().manual_seed(0)) < 0.5, torch.arange(0, 200, 4)
     found = toggle_losses(models, data, masks, nodes, engine="layered", memory=2**18)
     right = toggle_losses(models, data, masks, nodes[:3], engine="reference")
     torch.testing.assert_close(found[:, :, :3], right, atol=1e-9, rtol=1e-9)
