@@ -63,7 +63,7 @@ def test_threads_never_share_a_layer_that_keeps_a_state(threads: int) -> None:
     torch.manual_seed(0)
     models = [Forgetful(5, 3).double().eval() for _ in range(2)]
     masks, nodes = torch.rand(2, 200) < 0.5, torch.arange(0, 200, 4)
-    found = toggle_losses(models, data, masks, nodes, engine="layered", memory=2**18)
+    found = toggle_losses(models, data, masks, nodes, engine="layered", memory=2**16)
     right = toggle_losses(models, data, masks, nodes[:3], engine="reference")
     torch.testing.assert_close(found[:, :, :3], right, atol=1e-9, rtol=1e-9)
     assert torch.equal(found, _FOUND.setdefault("forgetful", found))
