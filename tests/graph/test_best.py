@@ -64,7 +64,7 @@ def test_a_prior_of_each_node_reaches_candidates_of_both_kinds() -> None:
 @pytest.mark.parametrize("attacks", ["best", [{"name": "best", "candidates": ["lira", "g-regressed"]}, "base"]])
 def test_an_audit_takes_best_and_says_what_it_picked(attacks: Any) -> None:
     trainer = GNNTrainer(hidden=16, dropout=0.0, epochs=40, optimizer=adam(0.02), device="cpu")
-    result = audit(citation_graph(nodes=240, classes=3, seed=0), trainer=trainer, attacks=attacks, shadows=6)
+    result = audit(citation_graph(nodes=200, classes=3, seed=0), trainer=trainer, attacks=attacks, shadows=4)
     outcome = result.outcomes["best"]
     assert any(note.startswith(f"best picked {outcome.attack.name}: TPR at 1 % FPR") for note in result.summary().notes)
 

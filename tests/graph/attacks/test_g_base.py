@@ -41,7 +41,8 @@ def test_it_equals_definition_2_written_out_by_hand(mode: Any) -> None:
 
 
 @pytest.mark.parametrize("sampler", ["independent", "mia", "gibbs", "metropolis", "truth"])
-def test_it_tells_members_with_every_sampler_and_repeats(sampler: Any) -> None:
+def test_it_tells_members_with_every_sampler_and_repeats(sampler: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("glasshouse.graph.sampling.samplers._BURN_IN", 400)
     scene = trained_scene(nodes=800, shadows=8)
     attack = with_truth(GBASE(sampler=sampler, samples=4), truth_of(scene))
     first, again = attack.judge(scene), attack.judge(scene)

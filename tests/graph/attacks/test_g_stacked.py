@@ -101,7 +101,11 @@ def test_another_pool_than_the_learned_one_is_refused() -> None:
             next(attack.simulated_scores(changed))
 
 
-BASE_OF_COPIES: dict[str, Any] = {"samples": (2, 2), "boosted": QUICK}
+BASE_OF_COPIES: dict[str, Any] = {
+    "samples": (2, 2),
+    "boosted": Boosted(rounds=3, leaves=7, fits=1),
+    "network": Network(epochs=2),
+}
 
 
 @functools.cache

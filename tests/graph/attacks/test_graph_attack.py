@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from glasshouse.attacks import create
-from glasshouse.attacks.stacking.learners import Boosted
+from glasshouse.attacks.stacking.learners import Boosted, Network
 from glasshouse.core.arrays import BoolArray, FloatArray
 from glasshouse.evaluation import run_attack
 from glasshouse.graph import GraphAttack, Scene
@@ -36,7 +36,8 @@ def test_a_shadow_model_as_the_target_is_flagged_by_its_score_as_a_simulated_tar
     """Thresholds come from scores by six references; the same model scored by all eight is another matter."""
     scene = trained_scene(shadows=8)
     played = Scene(scene.data, scene.shadows[0], scene.shadows, scene.shadow_members, nodes=np.arange(100))
-    shared = {"mode": mode, "samples": (4,), "boosted": Boosted(rounds=3, fits=1), "jobs": 1, "epochs": 2}
+    quick = {"boosted": Boosted(rounds=3, fits=1), "network": Network(epochs=1), "folds": 2, "jobs": 1, "epochs": 2}
+    shared = {"mode": mode, "samples": (4,), **quick}
     if name == "g-base":
         shared["samples"] = 4
     attack = create(name, shared=shared).tuned(played)

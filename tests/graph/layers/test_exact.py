@@ -70,7 +70,7 @@ def test_a_layer_is_toggled_as_the_rule_says(name: str, monkeypatch: pytest.Monk
     kinds = {type(one.layer) for one in steps if isinstance(one, MessageOperation)}
     assert (Unknown in kinds) == (name in ASKED_THEMSELVES)
     if name not in TWINS:
-        equals_the_rule(found, models, data, masks, close=close, some=range(12))
+        equals_the_rule(found, models, data, masks, close=close, some=(0, 2, 3, 5, 7, 11))
         return
     equals_the_rule(found, models, data, masks, close=close)
     # the twin knows no type: every changed row is computed by the layer itself

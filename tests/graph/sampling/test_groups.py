@@ -26,7 +26,7 @@ from tests.graph.simple_graphs import simple_graph
 
 POOLS = {  # the target first; each with how many of its groups have kernels
     "gcn, attacked with gat": (["gcn", "gat", "gat", "gat"], 2),
-    "three shapes in turn": (["gat", "gcn", "sage", "gat", "gcn", "sage"], 3),
+    "three shapes in turn": (["gat", "gcn", "sage", "gat"], 3),
     "one without kernels": (["gcn", "gin", "gat", "gin"], 2),
     "none with kernels": (["gin", "gin", "sgc"], 0),
 }
@@ -88,9 +88,9 @@ def test_gibbs_over_several_shapes_takes_the_steps_of_the_rule_as_written(
     if offline:
         usable = np.random.default_rng(seed).random((len(models) - 1, size)) < 0.5
         usable[0] = True
-    found, info = gibbs_masks(models, data, chains=2, passes=2, prior=0.6, seed=seed, usable_shadows=usable)
+    found, info = gibbs_masks(models, data, chains=1, passes=2, prior=0.6, seed=seed, usable_shadows=usable)
     slow, flipped = plain_gibbs(
-        as_written(models, data), size, chains=2, passes=2, prior=0.6, seed=seed, usable_shadows=usable
+        as_written(models, data), size, chains=1, passes=2, prior=0.6, seed=seed, usable_shadows=usable
     )
     assert np.array_equal(found, slow)
     assert info.flip_share == flipped

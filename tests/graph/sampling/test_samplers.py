@@ -37,8 +37,9 @@ def test_zero_hop_samples_follow_the_posterior_of_base() -> None:
 
 
 @pytest.mark.parametrize("chain", ["gibbs", "metropolis"])
-def test_offline_chains_ask_only_models_without_the_node(chain: str) -> None:
+def test_offline_chains_ask_only_models_without_the_node(chain: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Two silent shadows are replaced by loud ones trained on everybody: offline nobody may ask them."""
+    monkeypatch.setattr(samplers, "_BURN_IN", 100)
     scene = trained_scene()
     everyone = np.ones((1, 240), dtype=bool)
     loud = Scene(

@@ -132,7 +132,7 @@ def test_all_attacks_on_records_find_members_that_were_learned_by_heart(tmp_path
     for graph in graphs:
         graph.x = torch.randn(graph.x.shape, generator=source)
     population = Population(graphs, np.random.default_rng(1).integers(2, size=80))
-    made = trainer(lambda: PooledGCN(64), epochs=60, batch_size=20, optimizer=adam(0.02))
+    made = trainer(lambda: PooledGCN(64), epochs=40, batch_size=20, optimizer=adam(0.02))
     result = audit(
         population, trainer=made, members=np.arange(80) % 2 == 0, shadows=4, evaluation=Evaluation(fprs=[0.1])
     )

@@ -36,7 +36,7 @@ def drawn(seed: int, count: int, width: int, classes: int) -> tuple[FloatArray, 
     return random.normal(size=(count, width)), labels, random.normal(size=count)
 
 
-@settings(deadline=None, max_examples=30)
+@settings(deadline=None, max_examples=20)
 @given(st.integers(0, 99), st.integers(3, 25), st.sampled_from([1, 3, 40]), st.integers(1, 4), st.booleans())
 def test_it_is_a_regression_on_all_other_nodes(seed: int, count: int, width: int, classes: int, sparse: bool) -> None:
     features, labels, surprise = drawn(seed, count, width, classes)

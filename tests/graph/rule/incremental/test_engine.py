@@ -20,11 +20,15 @@ BOTH: tuple[Hops, ...] = ("model", "affected")
 @settings(max_examples=12, deadline=None)
 @given(case=random_cases(), layers=depths, seed=seeds)
 def test_toggling_equals_the_rule_as_written(architecture: str, case: Case, layers: int, seed: int) -> None:
-    models = profile_models(random_models(architecture, layers=layers, seed=seed), case.data)
+    """All nodes are toggled; every second one is held against the rule, the last one, which is isolated, too."""
+    models, some = (
+        profile_models(random_models(architecture, layers=layers, seed=seed), case.data),
+        case.nodes.flip(0)[::2],
+    )
     for hops in BOTH:
-        slow = reference_losses(models, case.data, case.masks, case.nodes, hops=hops)
+        slow = reference_losses(models, case.data, case.masks, some, hops=hops)
         fast = toggle_losses(models, case.data, case.masks, case.nodes, engine="layered", hops=hops)
-        torch.testing.assert_close(fast, slow, atol=1e-7, rtol=0)
+        torch.testing.assert_close(fast[:, :, some], slow, atol=1e-7, rtol=0)
 
 
 def hub_case(size: int = 60) -> Case:
