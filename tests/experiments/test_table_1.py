@@ -40,7 +40,7 @@ def test_flickr_runs_by_the_same_code_with_few_and_many_shadow_models(
 ) -> None:
     write_flickr(tmp_path, 80)
     monkeypatch.setenv("GLASSHOUSE_DATA", str(tmp_path))
-    preset = Preset(targets=2, datasets=("flickr",), epochs=0.005, most_shadows=128)
+    preset = Preset(targets=1, datasets=("flickr",), epochs=0.005, most_shadows=128)
     bench = Bench(setting=SETTINGS.find("flickr"), preset=preset, folder=tmp_path / "pools", progress=False)
     table = compared([*table_1(bench), *many(bench)])
     assert table.height == 3 * (2 + 2 * 6 + 2 * 4)
