@@ -148,9 +148,11 @@ def test_bad_input_is_a_clear_line_and_exit_code_two(evidence: Path, arguments: 
 
 
 def test_names_are_listed(tmp_path: Path) -> None:
-    records, _, graphs = glasshouse("attacks", folder=tmp_path).stdout.partition("On graphs also:")
-    assert {"rmia", "regressed", "best"} <= set(records.split())
-    assert {"g-base", "g-stacked", "g-regressed", "g-classifier"} == set(graphs.split())
+    listed = glasshouse("attacks", folder=tmp_path).stdout
+    names = [line for line in listed.splitlines() if line and not line.startswith(" ")]
+    assert {"rmia", "regressed", "best"} <= set(names)
+    assert {"g-base", "g-stacked", "g-regressed", "g-classifier"} == set(names[-4:])
+    assert "loss\n    The negative loss of the target; it asks no shadow model.\n    Needs no shadow model." in listed
     assert glasshouse("--help", folder=tmp_path).returncode == 0
 
 

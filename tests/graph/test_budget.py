@@ -124,7 +124,7 @@ def test_an_audit_in_little_time_audits_fewer_nodes_and_says_so(caplog: pytest.L
 def test_minutes_come_from_the_command_line_and_are_for_graphs(tmp_path: Path) -> None:
     file = tmp_path / "audit.yaml"
     file.write_text("graph: {nodes: 200, network: {hidden: 4, epochs: 2}}\nattacks: [g-base]\nshadows: 4\n")
-    done = CliRunner().invoke(app, ["audit", str(file), "--minutes", "30", "--out", str(tmp_path / "run"), "--quiet"])
+    done = CliRunner().invoke(app, ["audit", str(file), "--minutes", "30", "--out", str(tmp_path / "run"), "-q", "-v"])
     assert done.exit_code == 0, done.output
     assert "Planned to take 30 minutes: nothing had to be given up." in " ".join(done.output.split())
     with pytest.raises(InputError, match="for records"):

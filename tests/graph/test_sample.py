@@ -79,7 +79,7 @@ def test_the_command_line_and_an_audit_file_ask_for_a_sample(tmp_path: Path) -> 
     )
     assert read_audit_file(file).graph.nodes == 300  # type: ignore[union-attr]
     out = tmp_path / "run"
-    done = CliRunner().invoke(app, ["audit", str(file), "--nodes", "200", "--out", str(out), "--quiet"])
+    done = CliRunner().invoke(app, ["audit", str(file), "--nodes", "200", "--out", str(out), "-q", "-v"])
     assert done.exit_code == 0, done.output
     said = " ".join(done.output.split())
     assert "a sample of 200 of 2000 nodes" in said

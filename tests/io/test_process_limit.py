@@ -21,7 +21,8 @@ import dataclasses, json, resource, sys
 from pathlib import Path
 import numpy as np
 import memory_bombs as bombs
-from glasshouse.config import audit_file, data
+from glasshouse.auditing import targets
+from glasshouse.config import data
 
 bombs.MOST_PROCESSOR = 20  # of a command that asks for ever
 folder, limit = Path(sys.argv[1]), 150 * 2**20
@@ -61,7 +62,7 @@ def hungry(function):
     "{data: {name: digits}, trainer: {kind: sklearn, estimator: DecisionTreeClassifier}, attacks: [base], shadows: 2}"
 )
 command = ("audit", str(folder / "digits.yaml"), "-q", "--overwrite", "--out", str(folder / "run"))
-for step, owner, name in [("reads", data.DigitsData, "load"), ("trains", audit_file, "audit")]:
+for step, owner, name in [("reads", data.DigitsData, "load"), ("trains", targets, "audit")]:
     true = getattr(owner, name)
     setattr(owner, name, hungry(true))
     for memory in (None, "1GiB"):

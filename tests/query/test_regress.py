@@ -65,7 +65,7 @@ def test_the_report_tells_errors_and_no_accuracy_and_no_nan(linear: AuditResult,
     predicted = predict(LinearRegression().fit(X, Y), POPULATION)
     assert predicted.figures(np.ones(240, dtype=bool)).keys() == {"train_rmse", "train_r2"}
     text = io.StringIO()
-    print_summary(linear.summary(), Console(file=text, width=200))
+    print_summary(linear.summary(), Console(file=text, width=200), verbose=True)
     assert "Target: root mean squared error" in text.getvalue()
     assert "(R² 0." in text.getvalue()
     linear.save(tmp_path / "run")

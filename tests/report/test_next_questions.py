@@ -69,7 +69,7 @@ def test_the_page_shows_the_group_that_leaks_and_escapes_names(result: AuditResu
 
 def test_the_terminal_answers_in_a_few_lines(result: AuditResult) -> None:
     out = StringIO()
-    print_summary(result.summary(), Console(file=out, width=400))
+    print_summary(result.summary(), Console(file=out, width=400), verbose=True)
     text = out.getvalue()
     assert "are not members if 50 % of all records are members" in text
     assert re.search(r"can flag \d+ records with at most 10 % of the flags wrong", text)

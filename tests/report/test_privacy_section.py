@@ -49,7 +49,7 @@ def test_a_withheld_epsilon_appears_nowhere(tmp_path: Path) -> None:
     assert summary.privacy == result.privacy
     page = render_html(summary)
     said = io.StringIO()
-    print_summary(summary, Console(file=said, width=200))
+    print_summary(summary, Console(file=said, width=200), verbose=True)
     for text in (page, said.getvalue()):
         assert "ε is withheld: members are not a random sample." in text
         assert "ε ≥" not in text

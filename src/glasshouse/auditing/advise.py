@@ -68,6 +68,7 @@ def advise(
         options: of `glasshouse.audit` or `glasshouse.graph.audit`.
 
     Example:
+        >>> import numpy as np
         >>> from sklearn.tree import DecisionTreeClassifier
         >>> from glasshouse import Population
         >>> rng = np.random.default_rng(0)

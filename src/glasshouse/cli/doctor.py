@@ -196,9 +196,7 @@ _NO_GRAPH = "  none here: the extra `graph` is not installed. Run: pip install '
 def attacks() -> None:
     """List the attacks: what each is, needs and costs; those that need a graph come last."""
     on_records = attack_names(graph=False)
-    for name in attack_names():
-        if name not in on_records and not _graph_installed():
-            continue
+    for name in attack_names() if _graph_installed() else on_records:
         kind = find_attack(name)
         about = (inspect.getdoc(kind) or "").partition("\n")[0]
         typer.echo(f"{name}\n    {about}\n    {_needs(kind)}\n")

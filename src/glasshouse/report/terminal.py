@@ -57,7 +57,9 @@ def print_summary(summary: Summary, console: Console, *, policy: Policy | None =
     if summary.conclusion.lists_records:
         console.print()
         console.print(_records(summary))
-    if verbose:
+    if not verbose:
+        console.print("\nNotes, ε and precision in full: --verbose, or the report.", highlight=False)
+    else:
         console.print()
         for line in _more(summary):
             console.print(_safe(line), highlight=False)
@@ -84,6 +86,8 @@ def _facts(summary: Summary, rating: Rating, policy: Policy | None) -> Iterator[
             f"Most exposed: {cell.name}, {cell.identified} of {cell.members} members flagged and {cell.flagged} of "
             f"{cell.non_members} non-members."
         )
+    if estimated := whole_sentence(summary.attack(summary.strongest)):
+        yield estimated
     if summary.quick_estimate is not None:
         yield summary.quick_estimate.sentence()
     for step in next_steps(summary, rating, policy)[:1]:
@@ -97,7 +101,6 @@ def _more(summary: Summary) -> Iterator[str]:
     lines = [
         summary.verdict,
         *([privacy.sentence(), privacy.gaussian_sentence()] if privacy is not None else []),
-        whole_sentence(best),
         precision_sentence(best),
         list_sentence(best, leak=summary.conclusion.lists_records),
         groups_sentence(summary.groups, summary.worst_cell),
