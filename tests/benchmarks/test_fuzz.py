@@ -12,7 +12,7 @@ pytest.importorskip("pyarrow")
 pytest.importorskip("torch_geometric")
 fuzz = benchmark("fuzz")
 
-TRIALS = 80  # of each kind; benchmarks/robustness/fuzz.md has thousands
+TRIALS = 50  # of each kind; benchmarks/robustness/fuzz.md has thousands
 
 
 @pytest.mark.parametrize("name", fuzz.KINDS)

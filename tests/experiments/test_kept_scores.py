@@ -11,6 +11,7 @@ import pytest
 
 from glasshouse.attacks import BASE
 from glasshouse.evaluation import AttackOutcome
+from glasshouse.graph import citation_graph
 from glasshouse.pool.description import digest_of
 from glasshouse_experiments.bench import Bench
 from glasshouse_experiments.kept_scores import Origin, keep_scores, kept_scores
@@ -70,6 +71,12 @@ def test_what_no_attack_gives_is_not_taken_for_scores(wrong: dict[str, Any], tmp
     assert kept_scores(path, TRUTH, origin=Origin("a", 1)) is None
 
 
+@pytest.fixture
+def _small(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("glasshouse_experiments.bench.load_graph", lambda _: citation_graph(nodes=200))
+
+
+@pytest.mark.usefixtures("_small")
 def test_a_target_that_was_trained_again_is_attacked_again(tmp_path: Path) -> None:
     bench = Bench(
         setting=SETTINGS.find("synthetic"),
@@ -91,6 +98,7 @@ def test_a_target_that_was_trained_again_is_attacked_again(tmp_path: Path) -> No
     assert sum(path.stat().st_mtime_ns != stamp for path, stamp in stamps.items()) == 1
 
 
+@pytest.mark.usefixtures("_small")
 def test_an_attack_of_another_version_is_run_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     attacks = {NAME: BASE()}
     bench = Bench(
