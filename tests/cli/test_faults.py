@@ -18,7 +18,9 @@ import pytest
 
 from glasshouse import write_evidence
 from glasshouse.cli import main
+from glasshouse.core.registry import Registry
 from glasshouse.report import read_run_with_records
+from glasshouse_experiments.settings import Preset
 from tests.strategies import gaussian_evidence
 
 
@@ -200,6 +202,9 @@ def test_tables_that_could_not_be_made_did_not_stop_the_others(
     glasshouse: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("GLASSHOUSE_DATA", str(tmp_path / "data"))
+    presets: Registry[Preset] = Registry("a preset")
+    presets.add("quick", Preset(targets=1, datasets=("synthetic",), epochs=0.02, most_shadows=8))
+    monkeypatch.setattr("glasshouse_experiments.jobs.PRESETS", presets)
     tables = ["roc", "--dataset", "synthetic", "--dataset", "flickr"]
     done = glasshouse("reproduce", *tables, "--out", "results", "--pools", "pools", "--quiet", folder=tmp_path)
     assert done.returncode == 2

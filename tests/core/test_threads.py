@@ -37,9 +37,9 @@ def test_scores_are_the_same_bytes_with_threads_and_small_blocks(
     attack: BASE | RMIA | LiRA | Regressed, paired: bool, width: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("glasshouse.attacks.shared.in_out_moments._WIDTH", width)
-    evidence, _ = gaussian_evidence(records=600, models=24, shift=1.0, seed=3)
+    evidence, _ = gaussian_evidence(records=300, models=24, shift=1.0, seed=3)
     if not paired:
-        drawn = random_subsets(600, models=24, fraction=0.5, seed=0)
+        drawn = random_subsets(300, models=24, fraction=0.5, seed=0)
         evidence = Evidence(target_loss=evidence.target_loss, shadow_loss=evidence.shadow_loss, shadow_members=drawn)
 
     def everything() -> list[bytes]:

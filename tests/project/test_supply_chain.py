@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import email
+import functools
 import importlib
 import json
 import re
 import tomllib
+from collections.abc import Iterator
 from importlib import metadata
 from pathlib import Path
 
@@ -16,9 +18,15 @@ import yaml
 ROOT = Path(__file__).parents[2]
 lock = importlib.import_module("docs.scripts.lock")  # by name, as docs is no package to mypy
 PINS: dict[str, str] = lock.pinned((ROOT / "constraints.txt").read_text(encoding="utf-8"))
-
-
 sbom = importlib.import_module("docs.scripts.sbom")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _parts_once() -> Iterator[None]:
+    """What each part needs is found once: it takes half a second, and nothing is installed meanwhile."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(lock, "parts", functools.cache(lock.parts))
+        yield
 
 
 BRING_TORCH = {"dp", "graph", "lightning", "skorch", "text", "torch"}
