@@ -183,7 +183,7 @@ class KeptMaximum:
 
     def _maxima(self, changed: Tensor | None, step: Step) -> tuple[Tensor, Tensor]:
         """New maxima of the outer ball [rows, values], and whether each row differs, bool [rows]."""
-        source, paths, before = step.source, step.paths, self.largest.value[step.ball.node]
+        source, paths = step.source, step.paths
         table, index = self.values, source.node
         if changed is not None:
             table, index = changed, torch.arange(len(changed), device=changed.device)
@@ -194,9 +194,10 @@ class KeptMaximum:
             row = paths.inside[looped]
             arrived[row] = torch.maximum(arrived[row], table[index[looped]])
             left[row] = torch.maximum(left[row], self.values[source.node[looped]])
+        before = self.largest.value[step.ball.node]
         # if a changed sender had the maximum and nothing new reaches it, the next largest has to be found
         lost = (left >= before) & (arrived < before)
-        maxima = torch.maximum(before, arrived)
+        maxima = torch.maximum(before, arrived, out=left)
         row, column = lost.nonzero(as_tuple=True)
         if len(row):
             maxima[row, column] = torch.maximum(self._others(step, row, column), arrived[row, column])
