@@ -79,7 +79,7 @@ def stationary(signal: Signal, n: int, prior: npt.NDArray[np.float64]) -> npt.ND
     place = {mask.tobytes(): i for i, mask in enumerate(masks)}
     steps = np.zeros((n, len(masks), len(masks)))
     for without, left in enumerate(masks):
-        for v in np.flatnonzero(~left):  # a draw of v is the same with v and without it
+        for v in np.flatnonzero(~left).tolist():  # a draw of v is the same with v and without it
             joined = left.copy()
             joined[v] = True
             chance = membership_probability(
