@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import threading
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -18,6 +19,21 @@ settings.register_profile(
     "glasshouse", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow], print_blob=True
 )
 settings.load_profile("glasshouse")
+
+# Files that take long for how few tests they have, as a new environment, a cluster or kills do. They start first; the
+# others follow by their number of tests, so that no worker is left alone with much at the end.
+FIRST = (
+    "tests/project/test_wheel.py",
+    "tests/compute/test_ray.py",
+    "tests/cli/test_working_folder.py",
+    "tests/experiments/test_lanes.py",
+    "tests/benchmarks/test_small_versions.py",
+    "tests/project/test_start.py",
+    "tests/docs/test_examples.py",
+    "tests/io/test_process_limit.py",
+    "tests/pool/test_resume.py",
+    "tests/graph/sampling/test_gibbs.py",
+)
 
 # Statistics over many runs, and kernels held against the rule as written. Other tests reach the same lines, all but
 # three of them; to trace these too would make them a third slower.
@@ -36,6 +52,15 @@ UNTRACED = (
     "tests/test_same_bytes.py",
     "tests/verdicts/test_records.py",
 )
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Order files for workers that take them one by one (``--dist loadfile --no-loadscope-reorder``)."""
+    if hasattr(config, "workerinput"):
+        files = [item.nodeid.partition("::")[0] for item in items]
+        count = Counter(files)
+        places = {file: (FIRST.index(file) if file in FIRST else len(FIRST), -count[file]) for file in count}
+        items[:] = [item for _, item in sorted(zip(files, items, strict=True), key=lambda pair: places[pair[0]])]
 
 
 @pytest.hookimpl(wrapper=True)
