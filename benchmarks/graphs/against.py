@@ -8,6 +8,7 @@ work on the machine only adds to it. Data come from ``GLASSHOUSE_DATA``; weights
 from __future__ import annotations
 
 import argparse
+import copy
 import importlib
 import json
 import os
@@ -45,6 +46,11 @@ def _models(data: Any, architecture: str, hidden: int, layers: int = 2) -> list[
     return [build_gnn(architecture, **sizes).eval() for _ in range(9)]
 
 
+def _known(models: list[Any], data: Any) -> Any:
+    """Models as a scene knows them, which profiles each once."""
+    return _found("models.profile.profile_models")(models, data)
+
+
 def toggles(graph: str, architecture: str, hidden: int, *, layers: int = 2, engine: str = "auto", share: float = 0.5,
             masks: int = 8, wrapped: str = "") -> Work:  # fmt: skip
     """Toggling a share of the nodes of nine models under eight masks."""
@@ -53,37 +59,36 @@ def toggles(graph: str, architecture: str, hidden: int, *, layers: int = 2, engi
     if wrapped:
         models = [Mine(list(model.convolutions), rich=wrapped == "rich").eval() for model in models]
     drawn, nodes = torch.rand(masks, len(data.x)) < 0.5, torch.randperm(len(data.x))[: int(share * len(data.x))]
-    known = _found("models.profile.profile_models")(models, data)
+    known = _known(models, data)
     return lambda: toggle_losses(known, data, drawn, nodes, engine=engine)
 
 
 def gibbs(graph: str, architecture: str, hidden: int) -> Work:
     """One sweep of eight Gibbs chains."""
     data = load_graph(graph)
-    models, walk = (
-        _models(data, architecture, hidden),
-        _found("sampling.gibbs.gibbs_masks", "sampling.chains.gibbs.gibbs_masks"),
-    )
-    return lambda: walk(models, data, chains=8)
+    walk = _found("sampling.gibbs.gibbs_masks", "sampling.chains.gibbs.gibbs_masks")
+    known = _known(_models(data, architecture, hidden), data)
+    return lambda: walk(known, data, chains=8)
 
 
 def metropolis(graph: str, architecture: str = "gcn") -> Work:
     """Two thousand steps of Metropolis–Hastings, four flips each on average."""
     data = load_graph(graph)
     walk = _found("sampling.metropolis.metropolis_masks", "sampling.chains.metropolis.metropolis_masks")
-    models, flips = _models(data, architecture, 64), 4 / len(data.x)
-    return lambda: walk(models, data, samples=1, burn_in=0, thinning=2000, flip_share=flips)
+    known, flips = _known(_models(data, architecture, 64), data), 4 / len(data.x)
+    return lambda: walk(known, data, samples=1, burn_in=0, thinning=2000, flip_share=flips)
 
 
 def attack(kind: Any, graph: str) -> Work:
-    """An attack on a scene of eight shadow models, tuned and scored; another scene for every call."""
+    """An attack on a scene of eight shadow models, tuned and scored; other models for every call."""
     data = load_graph(graph)
     models = _models(data, "gcn", 64)
     half = torch.rand(4, len(data.x), generator=torch.Generator().manual_seed(1)) < 0.5
     members = torch.stack([half, ~half], dim=1).reshape(8, -1).numpy()
 
     def work() -> object:
-        scene = Scene(data, models[8], models[:8], members)
+        fresh = copy.deepcopy(models)  # an earlier version looks known models up
+        scene = Scene(data, fresh[8], fresh[:8], members)
         return kind().tuned(scene).score(scene)
 
     return work
