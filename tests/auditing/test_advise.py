@@ -14,11 +14,12 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
-from sklearn.tree import DecisionTreeClassifier
+from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 from torch import nn
 from typer.testing import CliRunner
 
 from glasshouse import (
+    Attacker,
     CoarseAnswers,
     Defence,
     InputError,
@@ -252,3 +253,16 @@ def test_the_command_advises_on_a_run_that_an_audit_file_made(tmp_path: Path, mo
     made_by_hand = audit_evidence(*gaussian_evidence(records=200, models=4, shift=1.0, seed=0)[:1], attacks=["base"])
     made_by_hand.save(tmp_path / "other")
     assert isinstance(CliRunner().invoke(app, ["advise", "other"]).exception, InputError)
+
+
+def test_what_cannot_be_advised_on_is_refused_before_anything_is_trained() -> None:
+    """Rounding was once ignored without a word where a regression was audited."""
+    real = Population(np.arange(40.0)[:, None], np.arange(40.0), regression=True)
+    with pytest.raises(InputError, match="data: is a regression"):
+        advise(real, trainer=DecisionTreeRegressor())
+    for wrong in ({"shadows": 2}, {"minutes": float("nan")}, {"minutes": -1.0}):
+        options: dict[str, Any] = wrong
+        with pytest.raises(InputError, match=next(iter(wrong))):
+            advise(noisy_labels(), trainer=DecisionTreeClassifier(), **options)
+    with pytest.raises(InputError, match="a regression has no probabilities; leave out CoarseAnswers"):
+        audit(real, trainer=DecisionTreeRegressor(), attacker=Attacker(query=CoarseAnswers(digits=1)), shadows=2)

@@ -22,7 +22,7 @@ from glasshouse.core.arrays import BoolArray
 from glasshouse.core.errors import InputError
 from glasshouse.core.progress import track
 from glasshouse.core.randomness import seed_for
-from glasshouse.data import as_population, random_subsets
+from glasshouse.data import Population, as_population, random_subsets
 from glasshouse.evaluation import clopper_pearson, evaluate
 from glasshouse.evaluation.metrics import verdict_rate
 from glasshouse.evaluation.thresholds import rate_with_ties
@@ -31,6 +31,7 @@ from glasshouse.training.sklearn import as_trainer
 from glasshouse.training.trainer import Trainer
 
 AS_IT_IS = Defence(name="as it is")
+_FEWEST = 4  # shadow models
 
 
 @documented
@@ -79,6 +80,12 @@ def advise(
         True
     """
     trainer = as_trainer(trainer)
+    if isinstance(data, Population) and data.regression:
+        raise InputError("data: is a regression; defences are compared by accuracy, so only classifiers are advised.")
+    if shadows < _FEWEST:
+        raise InputError(f"shadows: {shadows} are too few for simulated targets, by which defences are chosen; use 4.")
+    if minutes is not None and not minutes > 0:
+        raise InputError(f"minutes: {minutes:g} is not a time; give a positive number.")
     mask = checked_members(model, members, len(as_population(data)), seed=seed, ids=as_population(data).ids)
     proposed = list(defences_for(trainer, data) if defences is None else defences)
     if not proposed:

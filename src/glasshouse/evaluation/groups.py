@@ -220,16 +220,16 @@ def group_leaks(
 ) -> tuple[GroupLeak, ...]:
     """The leak of every group of every column, each with intervals that are corrected for how many groups there are.
 
-    A group is singled out if a significantly larger or smaller share of its members is flagged than of the other
+    A group differs if a significantly larger or smaller share of its members is flagged than of the other
     members (Fisher's exact test), and its members exceed its non-members by more, or by less, than elsewhere. Without
-    flags areas within groups are compared, so that a group whose scores are merely all higher is not singled out.
+    flags areas within groups are compared, so that a group whose scores are merely all higher does not differ.
 
     Args:
         scores: [N] of one attack, higher means member.
         members: [N] who trained the target.
         columns: values [N] by the name of the column.
         called: [N] which records the attack's first threshold flags.
-        leak: whether a leak was shown at all; without one no group is singled out.
+        leak: whether a leak was shown at all; without one no group is said to differ.
         confidence: of all intervals together, and of all comparisons together.
 
     Example:

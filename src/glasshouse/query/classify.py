@@ -78,6 +78,7 @@ class QueryOptions:
     """
 
     labels_only: ClassVar[bool] = False  # `LabelOnly` asks for labels and nothing else
+    classes_only: ClassVar[bool] = False  # whether it changes probabilities, which a regression has not
 
     batch_size: int = 1024
     temperature: float = 1.0

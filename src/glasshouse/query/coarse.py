@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy.special import softmax
@@ -32,6 +32,8 @@ class CoarseAnswers(QueryOptions):
         >>> CoarseAnswers(digits=1).answers(lambda x: x[:, 0], population).loss.round(3)
         array([0.105, 0.357])
     """
+
+    classes_only: ClassVar[bool] = True
 
     digits: int | None = None
     top: int | None = None

@@ -62,6 +62,8 @@ def predict(model: Any, population: Population, *, how: QueryOptions | None = No
     how = how or QueryOptions()
     if how.labels_only:
         raise InputError("query: a regression has no labels to ask for; leave out LabelOnly.")
+    if how.classes_only:
+        raise InputError(f"query: a regression has no probabilities; leave out {type(how).__name__}.")
     answers = model.population_logits if isinstance(model, KeptAnswers) else _asked(model, population, how)
     check_finite(answers, population.ids, place="model")
     mean = answers[:, 0]

@@ -62,6 +62,11 @@ class Advice:
         """What the leak is, in words."""
         return "AUC" if self.fpr is None else f"TPR at {rate(self.fpr)} FPR"
 
+    @property
+    def _cost(self) -> str:
+        points = 100 * self.most_accuracy
+        return f"{points:g} point{'' if points == 1 else 's'}"
+
     def shown(self, one: MeasuredDefence) -> str:
         """A leak with its interval."""
         low, high = one.interval
@@ -76,13 +81,13 @@ class Advice:
         if self.advised is None:
             return (
                 f"No defence is advised: of {tried}, none leaks less on simulated targets at the cost of at most "
-                f"{100 * self.most_accuracy:g} points of accuracy.",
+                f"{self._cost} of accuracy.",
             )
         best = self.advised
         told = [
             f"Advised: {best.name} ({best.change(self.before)}). {self.figure}: {self.shown(self.before)} as it is, "
             f"{self.shown(best)} with it. It has the smallest leak on simulated targets of {tried} that cost at most "
-            f"{100 * self.most_accuracy:g} points of accuracy; intervals are corrected for all of them."
+            f"{self._cost} of accuracy; intervals are corrected for all of them."
         ]
         if best.interval.high >= self.before.interval.low:
             told.append("The two intervals overlap, so chance may explain the difference.")
