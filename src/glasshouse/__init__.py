@@ -59,7 +59,7 @@ __all__ = [
     "register_defences",
     "write_evidence",
 ]
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 __getattr__, __dir__ = lazy_exports(
     __name__,
     {

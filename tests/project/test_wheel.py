@@ -14,6 +14,7 @@ import zipfile
 from pathlib import Path
 
 import pytest
+import yaml
 
 ROOT = Path(__file__).parents[2]
 
@@ -120,3 +121,13 @@ def test_the_wheel_writes_a_starter_that_runs(installed: Path) -> None:
     assert "Written: mine/audit.yaml" in said
     assert "Report: " in said
     assert (installed / "mine" / "run" / "report.html").is_file()
+
+
+def test_the_last_step_of_the_workflow_runs_with_the_wheel(installed: Path) -> None:
+    """What the workflow does on every Python, after the installation: a command that is wrong there is seen here."""
+    jobs = yaml.safe_load((ROOT / ".github" / "workflows" / "tests.yml").read_text("utf-8"))["jobs"]
+    lines = jobs["versions"]["steps"][-1]["run"].splitlines()
+    assert [line.split()[0] for line in lines] == ["glasshouse", "python"]
+    for line in lines:
+        said = run(installed, *line.split())
+    assert "Report: " in said
