@@ -1,8 +1,9 @@
-"""Processor time of the graph rooms beside another version: ``python benchmarks/graphs/against.py TREE``.
+"""Time of the graph rooms beside another version: ``python benchmarks/graphs/against.py TREE [--device cuda]``.
 
 TREE is a checkout of the other version (``git worktree add TREE COMMIT``). Every case runs in fresh processes, both
-versions in turns, each after one call that compiles; the smallest processor time of each version counts, since other
-work on the machine only adds to it. Data come from ``GLASSHOUSE_DATA``; weights are freshly initialised.
+versions in turns, each after one call that compiles; the smallest time of each version counts, since other work on the
+machine only adds to it: processor seconds, or with a GPU seconds until it has finished. Data come from
+``GLASSHOUSE_DATA``; weights are freshly initialised.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from users_module import Mine
 from glasshouse.graph import GBASE, GNNTrainer, GStacked, Scene, build_gnn, citation_graph, load_graph, toggle_losses
 
 HERE = Path(__file__).parents[2]
+DEVICE = os.environ.get("GLASSHOUSE_AGAINST", "cpu")
 Work = Callable[[], object]
 
 
@@ -40,10 +42,14 @@ def _found(*places: str) -> Any:
     return lambda models, _: models  # a version that looks models up itself
 
 
+def _load(graph: str) -> Any:
+    return load_graph(graph).to(DEVICE)
+
+
 def _models(data: Any, architecture: str, hidden: int, layers: int = 2) -> list[Any]:
     torch.manual_seed(0)
     sizes = {"features": data.x.shape[1], "hidden": hidden, "classes": int(data.y.max()) + 1, "layers": layers}
-    return [build_gnn(architecture, **sizes).eval() for _ in range(9)]
+    return [build_gnn(architecture, **sizes).eval().to(DEVICE) for _ in range(9)]
 
 
 def _known(models: list[Any], data: Any) -> Any:
@@ -54,18 +60,19 @@ def _known(models: list[Any], data: Any) -> Any:
 def toggles(graph: str, architecture: str, hidden: int, *, layers: int = 2, engine: str = "auto", share: float = 0.5,
             masks: int = 8, wrapped: str = "") -> Work:  # fmt: skip
     """Toggling a share of the nodes of nine models under eight masks."""
-    data = load_graph(graph)
+    data = _load(graph)
     models = _models(data, architecture, hidden, layers)
     if wrapped:
-        models = [Mine(list(model.convolutions), rich=wrapped == "rich").eval() for model in models]
+        models = [Mine(list(model.convolutions), rich=wrapped == "rich").eval().to(DEVICE) for model in models]
     drawn, nodes = torch.rand(masks, len(data.x)) < 0.5, torch.randperm(len(data.x))[: int(share * len(data.x))]
+    drawn, nodes = drawn.to(DEVICE), nodes.to(DEVICE)
     known = _known(models, data)
     return lambda: toggle_losses(known, data, drawn, nodes, engine=engine)
 
 
 def gibbs(graph: str, architecture: str, hidden: int) -> Work:
     """One sweep of eight Gibbs chains."""
-    data = load_graph(graph)
+    data = _load(graph)
     walk = _found("sampling.gibbs.gibbs_masks", "sampling.chains.gibbs.gibbs_masks")
     known = _known(_models(data, architecture, hidden), data)
     return lambda: walk(known, data, chains=8)
@@ -73,7 +80,7 @@ def gibbs(graph: str, architecture: str, hidden: int) -> Work:
 
 def metropolis(graph: str, architecture: str = "gcn") -> Work:
     """Two thousand steps of Metropolis–Hastings, four flips each on average."""
-    data = load_graph(graph)
+    data = _load(graph)
     walk = _found("sampling.metropolis.metropolis_masks", "sampling.chains.metropolis.metropolis_masks")
     known, flips = _known(_models(data, architecture, 64), data), 4 / len(data.x)
     return lambda: walk(known, data, samples=1, burn_in=0, thinning=2000, flip_share=flips)
@@ -81,7 +88,7 @@ def metropolis(graph: str, architecture: str = "gcn") -> Work:
 
 def attack(kind: Any, graph: str) -> Work:
     """An attack on a scene of eight shadow models, tuned and scored; other models for every call."""
-    data = load_graph(graph)
+    data = _load(graph)
     models = _models(data, "gcn", 64)
     half = torch.rand(4, len(data.x), generator=torch.Generator().manual_seed(1)) < 0.5
     members = torch.stack([half, ~half], dim=1).reshape(8, -1).numpy()
@@ -99,7 +106,7 @@ def small_audit(kind: str) -> Work:
     from glasshouse.graph import audit
 
     data = citation_graph(nodes=300)
-    trainer = GNNTrainer(architecture="gcn", hidden=16, epochs=30)
+    trainer = GNNTrainer(architecture="gcn", hidden=16, epochs=30, device=DEVICE)
     return lambda: audit(data, trainer=trainer, shadows=4, attacks=[kind], seed=0)
 
 
@@ -107,7 +114,7 @@ def training() -> Work:
     """Nine models in one pass on Cora."""
     data = load_graph("cora")
     members = torch.rand(9, len(data.x), generator=torch.Generator().manual_seed(1)) < 0.5
-    trainer = GNNTrainer(architecture="gcn", hidden=64, epochs=20)
+    trainer = GNNTrainer(architecture="gcn", hidden=64, epochs=20, device=DEVICE)
     return lambda: trainer.train_many(data, members.numpy(), list(range(9)))
 
 
@@ -116,6 +123,8 @@ CASES: dict[str, Callable[[], Work]] = {
     "toggle: pubmed gcn 64": lambda: toggles("pubmed", "gcn", 64),
     "toggle: pubmed sage 128": lambda: toggles("pubmed", "sage", 128),
     "toggle: photo gat 64, 10 % of nodes": lambda: toggles("amazon-photo", "gat", 64, share=0.1, masks=4),
+    "gpu toggle: photo gat 64": lambda: toggles("amazon-photo", "gat", 64),
+    "gpu toggle: github sage 64": lambda: toggles("github", "sage", 64),
     "toggle: github sage 64, 100 nodes, layered": lambda: toggles(
         "github", "sage", 64, share=0.0027, masks=2, engine="layered"
     ),
@@ -150,10 +159,17 @@ def measure(name: str, repeats: int) -> float:
     work()
     found = []
     for _ in range(repeats):
-        start = time.process_time()
+        start = _now()
         work()
-        found.append(time.process_time() - start)
+        found.append(_now() - start)
     return min(found)
+
+
+def _now() -> float:
+    if DEVICE == "cpu":
+        return time.process_time()
+    torch.cuda.synchronize()
+    return time.perf_counter()
 
 
 def in_tree(tree: Path, name: str, repeats: int) -> float:
@@ -173,24 +189,30 @@ def main() -> None:
     parser.add_argument("--cases", default="", help="those whose name holds this text")
     parser.add_argument("--turns", type=int, default=2)
     parser.add_argument("--repeats", type=int, default=2)
+    parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
+    parser.add_argument("--names", nargs=2, help="of both versions, where git is absent")
     parser.add_argument("--measure", help=argparse.SUPPRESS)
     parser.add_argument("--out", type=Path)
     options = parser.parse_args()
     if options.measure:
         print(json.dumps(measure(options.measure, options.repeats)))
         return
-    commits = [
+    os.environ["GLASSHOUSE_AGAINST"] = options.device  # for the processes that measure
+    on_gpu = options.device == "cuda"
+    machine = torch.cuda.get_device_name() if on_gpu else f"{os.cpu_count()} cores"
+    commits = options.names or [
         subprocess.run(["git", "rev-parse", "--short", "HEAD"], cwd=tree, capture_output=True, text=True).stdout.strip()
         for tree in (options.tree, HERE)
     ]
     lines = [
-        f"Processor seconds of {commits[0]} and {commits[1]}, {os.cpu_count()} cores, torch {torch.__version__},",
+        f"{'Seconds' if on_gpu else 'Processor seconds'} of {commits[0]} and {commits[1]}, {machine},",
+        f"torch {torch.__version__},",
         f"Python {platform.python_version()}; the smallest of {options.turns} processes with {options.repeats} calls.",
         "",
         f"| case | {commits[0]} | {commits[1]} | ratio |",
         "| --- | --- | --- | --- |",
     ]
-    for name in (name for name in CASES if options.cases in name):
+    for name in (name for name in CASES if options.cases in name and (on_gpu or not name.startswith("gpu "))):
         turns = [[in_tree(tree, name, options.repeats) for tree in (options.tree, HERE)] for _ in range(options.turns)]
         before, now = (min(column) for column in zip(*turns, strict=True))
         lines.append(f"| {name} | {before:.3f} | {now:.3f} | {now / before:.2f} |")
