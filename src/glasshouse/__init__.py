@@ -21,6 +21,15 @@ if TYPE_CHECKING:
     from glasshouse.evidence import Evidence, LossTrace, QueryOptions, read_evidence, write_evidence
     from glasshouse.query.coarse import CoarseAnswers
     from glasshouse.query.labels_only import LabelOnly
+    from glasshouse.query.losses import (
+        CoxLoss,
+        DiscreteSurvivalLoss,
+        GaussianLoss,
+        MultiLabelLoss,
+        MultiOutputLoss,
+        PoissonLoss,
+        QuantileLoss,
+    )
     from glasshouse.training import PrivateTrainer, SklearnTrainer, TorchTrainer, mlp
 
 __all__ = [
@@ -29,17 +38,24 @@ __all__ = [
     "AuditResult",
     "BoolArray",
     "CoarseAnswers",
+    "CoxLoss",
     "Defence",
+    "DiscreteSurvivalLoss",
     "Evaluation",
     "Evidence",
     "FloatArray",
+    "GaussianLoss",
     "InputError",
     "LabelOnly",
     "LocalProcesses",
     "LossTrace",
+    "MultiLabelLoss",
+    "MultiOutputLoss",
+    "PoissonLoss",
     "Population",
     "PrivacyClaim",
     "PrivateTrainer",
+    "QuantileLoss",
     "QueryOptions",
     "RayCluster",
     "SeveralTargets",
@@ -79,6 +95,15 @@ __getattr__, __dir__ = lazy_exports(
         "glasshouse.evidence": ["Evidence", "LossTrace", "QueryOptions", "read_evidence", "write_evidence"],
         "glasshouse.query.coarse": ["CoarseAnswers"],
         "glasshouse.query.labels_only": ["LabelOnly"],
+        "glasshouse.query.losses": [
+            "CoxLoss",
+            "DiscreteSurvivalLoss",
+            "GaussianLoss",
+            "MultiLabelLoss",
+            "MultiOutputLoss",
+            "PoissonLoss",
+            "QuantileLoss",
+        ],
         "glasshouse.training": ["PrivateTrainer", "SklearnTrainer", "TorchTrainer", "mlp"],
     },
 )

@@ -14,6 +14,7 @@ from glasshouse.attacks.baselines import (
 from glasshouse.attacks.bavaria import BaVarIA
 from glasshouse.attacks.classifier import ShadowClassifier
 from glasshouse.attacks.lira import LiRA
+from glasshouse.attacks.parts import PartsBASE, PartsLiRA
 from glasshouse.attacks.quantile import PublicQuantile, QuantileRegression
 from glasshouse.attacks.registry import attack_names, create, register
 from glasshouse.attacks.regressed import Regressed
@@ -35,6 +36,8 @@ __all__ = [
     "LiRA",
     "LossThreshold",
     "ModifiedEntropy",
+    "PartsBASE",
+    "PartsLiRA",
     "PublicQuantile",
     "QuantileRegression",
     "QueryCount",

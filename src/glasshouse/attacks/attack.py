@@ -152,13 +152,14 @@ class Attack(abc.ABC, Generic[V]):
     evidence (`seen_by`), and what an attack cannot look at is refused in one line. What it learns is kept in
     fields that end in ``_``: `tuned` fills them, and files and reports do not show them.
 
-    Class attributes describe what it needs and gives: ``kind`` (what it looks at), ``needs_logits`` (all classes, not
-    the loss alone), ``needs_public`` (records known to be outside), ``needs_trace`` (losses from the target's
-    training), ``least_models`` (shadow models that it needs, 0 if it looks at the target alone), ``posterior`` (its
-    score is a probability of membership), ``candidate`` (``"best"`` tries it), ``likelihood_ratio`` (its score compares
-    two likelihoods), ``quick_simulation`` (it has a way of its own to score simulated targets, for the time alone),
-    ``needs_classes`` (why it cannot attack a regression) and ``version`` (raised when its scores change, so that stored
-    scores of an earlier version are not used).
+    Class attributes describe what it needs and gives: ``kind`` (what it looks at), ``needs_logits`` (all classes,
+    not the loss alone), ``needs_public`` (records known to be outside), ``needs_trace`` (losses from the target's
+    training), ``needs_parts`` (losses of the parts of a record, such as tokens), ``least_models`` (shadow models
+    that it needs, 0 if it looks at the target alone), ``posterior`` (its score is a probability of membership),
+    ``candidate`` (``"best"`` tries it), ``likelihood_ratio`` (its score compares two likelihoods),
+    ``quick_simulation`` (it has a way of its own to score simulated targets, for the time alone), ``needs_classes``
+    (why it cannot attack a regression) and ``version`` (raised when its scores change, so that stored scores of an
+    earlier version are not used).
 
     Example:
         >>> from glasshouse.attacks import create
@@ -174,6 +175,7 @@ class Attack(abc.ABC, Generic[V]):
     needs_logits: ClassVar[bool] = False
     needs_public: ClassVar[bool] = False
     needs_trace: ClassVar[bool] = False
+    needs_parts: ClassVar[bool] = False
     least_models: ClassVar[int] = 1
     posterior: ClassVar[bool] = False
     candidate: ClassVar[bool] = False
@@ -221,7 +223,8 @@ class Attack(abc.ABC, Generic[V]):
         By default the attack is tried on random losses. An attack for which that takes long overrides this.
         """
         self.check_models(len(members))
-        if self.kind == "records" and not (self.needs_logits or self.needs_public or self.needs_trace):
+        needs_more = self.needs_logits or self.needs_public or self.needs_trace or self.needs_parts
+        if self.kind == "records" and not needs_more:
             rehearse(self, members)
 
     def check_models(self, models: int) -> None:

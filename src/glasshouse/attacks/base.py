@@ -76,8 +76,12 @@ class BASE(Attack):
 
     def simulated_scores(self, evidence: Evidence) -> Iterator[tuple[FloatArray, BoolArray]]:
         """Posteriors and members of each simulated target, without a copy of the pool for every one of them."""
+        return ((expit(odds), members) for odds, members in self.simulated_log_odds(evidence))
+
+    def simulated_log_odds(self, evidence: Evidence) -> Iterator[tuple[FloatArray, BoolArray]]:
+        """Logits of these posteriors, and the members."""
         odds = self._odds(evidence)
-        return scored_targets(evidence, self.mode, lambda target: expit(odds(target.loss, target.expected)))
+        return scored_targets(evidence, self.mode, lambda target: odds(target.loss, target.expected))
 
     def scores_among(self, evidence: Evidence, sets: Sequence[Positions]) -> Iterator[FloatArray | None]:
         """Posteriors of the target beside some of the shadow models, for each set; confidences are computed once."""

@@ -38,6 +38,7 @@ from glasshouse.evidence.trace import traced_losses
 from glasshouse.pool import ShadowPool
 from glasshouse.query.classify import check_model
 from glasshouse.query.labels_only import predicted_labels
+from glasshouse.query.own_loss import Loss, OwnLoss, with_own_loss
 from glasshouse.query.regress import predict
 from glasshouse.report import Context
 from glasshouse.training.sklearn import SklearnTrainer, as_trainer, stored_records
@@ -57,6 +58,7 @@ def audit(
     trainer: Trainer | Any = None,
     attacks: Sequence[AttackChoice] = DEFAULT_ATTACKS,
     shadows: int = 8,
+    loss: Loss | None = None,
     mode: Mode = "online",
     attacker: Attacker = Attacker(),
     evaluation: Evaluation = Evaluation(),
@@ -78,6 +80,9 @@ def audit(
             ``SklearnTrainer(estimator=…)``. Not needed for a given model and no shadow models.
         shadows: how many shadow models, in complementary pairs. 0 trains none and 1 a single reference model: a quick
             look with weaker attacks, and an estimate of what eight would find.
+        loss: ``(model, batch) -> losses`` [B], or [B, T] of the parts of each record (tokens, labels, outputs): the
+            negative logarithm of the likelihood that the model gives to each of ``batch.x``, ``batch.y``. By default
+            that of the class, or of the value of a regression. `glasshouse.losses` has those of other kinds of model.
 
     Example:
         >>> import numpy as np
@@ -97,6 +102,7 @@ def audit(
             "trainer: missing; shadow models must be trained as the target was. Pass trainer=SklearnTrainer(…), "
             "TorchTrainer(…), or a function (population, members, seed) -> model; or shadows=0 to train none."
         )
+    attacker = dataclasses.replace(attacker, query=with_own_loss(attacker.query, loss, population))
     trainer = None if trainer is None else as_trainer(trainer)
     other = None if attacker.trainer is None else as_trainer(attacker.trainer, place="attacker.trainer")
     for one in (trainer, other):
@@ -113,7 +119,7 @@ def audit(
     if public and np.ndim(prior):
         prior = np.asarray(prior)[judged]
     moments = traced_losses(attacker.trace, len(population), ids=population.ids)
-    chosen = default_attacks(attacks, DEFAULT_ATTACKS, shadows)
+    chosen = default_attacks(attacks, DEFAULT_ATTACKS, shadows, parts=loss is not None)
     made = chosen_attacks(chosen, mode=mode, prior=prior, seed=seed, fprs=fprs)
     theirs: Any = other or trainer  # None is never asked to train: there are no shadow models then
     plan = ShadowPool.plan(
@@ -130,15 +136,15 @@ def audit(
         made,
         plan.members[:, judged],
         named=attacks is not DEFAULT_ATTACKS,
-        regression=population.regression,
+        classless="a regression" if population.regression else "a loss of your own" if loss is not None else "",
         public=public,
         trace=moments is not None,
     )
     target, seconds = train_shadows(
         plan, trainer, population=population, model=model, members=mask, seed=seed, progress=progress
     )
-    if model is None and not population.regression and not attacker.labels_only:
-        doubts = check_model(target, population, how=attacker.query)
+    if model is None:
+        doubts = _check_target(target, population, attacker)
     keep = any(attack.needs_logits for attack in made.values())
     started = time.perf_counter()
     how = dataclasses.replace(attacker.query or QueryOptions(), keep_logits=keep)
@@ -167,14 +173,18 @@ def audit(
         evidence,
         made,
         members=mask[judged],
-        estimated=not attacker.labels_only,
-        labels=population.labels[judged],
+        estimated=not attacker.labels_only and loss is None,
+        labels=None if population.own_loss else population.labels[judged],
         evaluation=dataclasses.replace(evaluation, fprs=fprs, groups=groups),
         context=context,
         compute=compute,
         progress=progress,
         left_out=left_out,
-        known=Known(x=population.features, labels=population.y, audited=judged if public else None),
+        known=Known(
+            x=population.features,
+            labels=None if population.own_loss else population.y,
+            audited=judged if public else None,
+        ),
         prior=prior,
     )
 
@@ -182,6 +192,8 @@ def audit(
 def _check_target(model: Any, population: Population, attacker: Attacker) -> tuple[str, ...]:
     """Ask the given model about a few records as the attacker will; warnings about it."""
     query = attacker.query
+    if isinstance(query, OwnLoss):
+        return query.check(model, population)
     if population.regression:
         predict(model, population, how=query)
     elif attacker.labels_only:
@@ -228,9 +240,13 @@ def audit_evidence(
     made = chosen_attacks(chosen, mode=mode, prior=attacker.prior, seed=seed, fprs=fprs)
     left_out: dict[str, str] = {}
     if evidence.models < 2:
-        have = {"public": evidence.public is not None, "trace": evidence.target_trace is not None}
-        named = attacks is not DEFAULT_ATTACKS
-        made, left_out = check_attacks(made, evidence.shadow_members, named=named, **have)
+        made, left_out = check_attacks(
+            made,
+            evidence.shadow_members,
+            named=attacks is not DEFAULT_ATTACKS,
+            public=evidence.public is not None,
+            trace=evidence.target_trace is not None,
+        )
     shared = Finding() if mask is None else shared_losses(evidence, mask)
     context = Context(
         title=title,

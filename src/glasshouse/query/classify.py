@@ -79,6 +79,7 @@ class QueryOptions:
 
     labels_only: ClassVar[bool] = False  # `LabelOnly` asks for labels and nothing else
     classes_only: ClassVar[bool] = False  # whether it changes probabilities, which a regression has not
+    own: ClassVar[bool] = False  # `OwnLoss` asks for a loss of the user's own
 
     batch_size: int = 1024
     temperature: float = 1.0
@@ -123,15 +124,18 @@ class Answers(NamedTuple):
     """A model's answers about a population."""
 
     loss: FloatArray  # [N]
-    correct: BoolArray  # [N] whether the most likely class is the true one
+    correct: BoolArray | None  # [N] whether the most likely class is the true one; None where there are no classes
     logits: NDArray[np.float32] | None  # [N, C] if they are kept
     # the step between its probabilities, such as 0.01 for a forest of 100 trees; None if it gives logits or has no such
     # step. Losses are not clipped by it yet: all models of an audit are clipped by one step
     resolution: float | None = None
     notes: tuple[str, ...] = ()  # what was noticed about the answers, in sentences for a report
+    parts: FloatArray | None = None  # [N, T] losses of the parts of each record, minus infinity where it has no such
 
     def figures(self, members: BoolArray) -> dict[str, float]:
         """How well the model does on its members [N] and on others, as a report shows it."""
+        if self.correct is None:
+            return {}
         return {"train_accuracy": accuracy(self, members), "test_accuracy": accuracy(self, ~members)}
 
 
@@ -166,7 +170,7 @@ def accuracy(answers: Answers, who: BoolArray) -> float:
         >>> accuracy(Answers(np.zeros(2), np.array([True, False]), None), np.array([True, True]))
         0.5
     """
-    return float(answers.correct[who].mean()) if who.any() else float("nan")
+    return float(answers.correct[who].mean()) if answers.correct is not None and who.any() else float("nan")
 
 
 def population_logits(model: Any, population: Population, *, how: QueryOptions | None = None) -> FloatArray:

@@ -238,11 +238,13 @@ def mean_loss(answers: Tensor, labels: Tensor) -> Tensor:
 def labels_of(population: Population) -> Tensor:
     """[N] columns of the true classes, or the targets of a regression in single precision."""
     labels = torch.from_numpy(population.y)
-    return labels.float() if population.regression else labels
+    return labels.float() if population.regression or labels.is_floating_point() else labels
 
 
 def answers_for(population: Population, model: nn.Module, inputs: Inputs) -> Callable[[Any], Tensor]:
     """From what this module returns to logits, or to predictions of a regression; a wrong shape is refused here."""
+    if population.own_loss:
+        return unwrapped
     if not population.regression:
         return logits_of(model, inputs, classes=len(population.classes))
     answer, count = unwrapped(_first_answer(model, inputs)), len(first_tensor(inputs)[:_LOOK])

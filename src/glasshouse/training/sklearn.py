@@ -277,7 +277,9 @@ def _kind(estimator: Any) -> str | None:
 
 
 def check_task(estimator: Any, population: Population, *, place: str = "estimator") -> None:
-    """Refuse a classifier for a regression, and a regressor for classes."""
+    """Refuse a classifier for a regression, and a regressor for classes; a loss of the user's own may ask either."""
+    if population.own_loss:
+        return
     name, kind = type(estimator).__name__, _kind(estimator)
     # skorch's regressor has a predict_proba too
     classifies = kind == "classifier" or (kind != "regressor" and hasattr(estimator, "predict_proba"))
@@ -329,7 +331,7 @@ class SklearnTrainer:
         With ``labels_only`` models are only asked for labels, so that no probabilities are needed.
         """
         check_task(self.estimator, population)
-        enough = population.regression or labels_only or hasattr(self.estimator, "predict_proba")
+        enough = population.regression or population.own_loss or labels_only or hasattr(self.estimator, "predict_proba")
         if not enough and not _knows_later(self.estimator):
             raise InputError(
                 f"estimator: {type(self.estimator).__name__} has no predict_proba, and an audit needs probabilities. "
@@ -342,6 +344,10 @@ class SklearnTrainer:
         """A fitted clone that answers with the population's own labels, not with our column numbers."""
         self.check(population, labels_only=True)
         x, columns = select(population.x, members), population.y[members]
+        if population.own_loss:
+            estimator = fresh(self.estimator)
+            prepare(estimator, seed=seed, classes=2, seen=2, values=math.prod(getattr(x, "shape", ())))
+            return _fitted(estimator, x, columns, seed)
         seen, classes = np.unique(columns), len(population.classes)
         if len(seen) < 2 and not population.regression:
             raise InputError("members: all members have the same label; a classifier needs two or more labels.")

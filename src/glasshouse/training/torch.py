@@ -50,6 +50,8 @@ class TorchTrainer(ModuleTrainer):
             a module that ends in softmax is trained on the logarithms of its probabilities. For a regression it gives
             predictions [B] or [B, 1], trained by squared error, or mean and log-variance [B, 2], by their likelihood.
             If the records are a dict of arrays, it is called with them by name.
+        loss: ``(answer, y) -> loss``, what training minimises, for a `Population.for_loss`; a number, or one per record
+            or part, whose mean counts. By default cross-entropy, or squared error for a regression.
         optimizer: makes an optimizer from parameters, such as ``functools.partial(torch.optim.SGD, lr=0.1)``.
         scheduler: makes a learning-rate scheduler from the optimizer, stepped once per epoch.
         schedule: from the share of training that is done to a factor on the learning rate, at every step; such as
@@ -73,6 +75,7 @@ class TorchTrainer(ModuleTrainer):
         torch.Size([4, 2])
     """
 
+    loss: Callable[[Any, Tensor], Tensor] | None = None
     optimizer: Callable[[Iterable[nn.Parameter]], torch.optim.Optimizer] = torch.optim.Adam
     scheduler: Callable[[torch.optim.Optimizer], torch.optim.lr_scheduler.LRScheduler] | None = None
     schedule: Schedule | None = None
@@ -83,6 +86,10 @@ class TorchTrainer(ModuleTrainer):
     device: str | None = None
     mixed_precision: bool = True
     compiled: bool = False
+
+    def mean_loss(self, answer: Tensor, y: Tensor) -> Tensor:
+        """What training minimises on a batch."""
+        return mean_loss(answer, y) if self.loss is None else self.loss(answer, y).mean()
 
     @property
     def place(self) -> torch.device:
@@ -174,7 +181,7 @@ class TorchTrainer(ModuleTrainer):
             read = answers_for(population, model, x)
             stopper = None
             if rule := self.early_stopping:
-                stopper = _Stopper(rule, *records(_held_out(rule, members, seed)), read)
+                stopper = _Stopper(rule, *records(_held_out(rule, members, seed)), read, self.mean_loss)
             shuffling = torch.Generator().manual_seed(seed_for(seed, "batches"))
             augmenting = torch.Generator(device).manual_seed(seed_for(seed, "augmentation"))
             if self.compiled:
@@ -191,7 +198,7 @@ class TorchTrainer(ModuleTrainer):
                     batch = self.augmentation(batch, augmenting)
                 with torch.autocast(device.type, dtype=torch.bfloat16, enabled=fast):
                     answer = called(forward, batch)
-                return mean_loss(read(answer), y[rows])
+                return self.mean_loss(read(answer), y[rows])
 
             def has_enough() -> bool:
                 if after_epoch is not None:
@@ -247,8 +254,15 @@ def _held_out(rule: EarlyStopping, members: BoolArray, seed: int) -> IntArray:
 class _Stopper:
     """Follows the loss on held-out records, features ``x`` and labels ``y``, and remembers the best weights."""
 
-    def __init__(self, rule: EarlyStopping, x: Inputs, y: Tensor, read: Callable[[Any], Tensor]) -> None:
-        self.patience, self.x, self.y = rule.patience, x, y
+    def __init__(
+        self,
+        rule: EarlyStopping,
+        x: Inputs,
+        y: Tensor,
+        read: Callable[[Any], Tensor],
+        mean_loss: Callable[[Tensor, Tensor], Tensor],
+    ) -> None:
+        self.patience, self.x, self.y, self.mean_loss = rule.patience, x, y, mean_loss
         self.read = read  # from what the module returns to logits
         self.best = float("inf")
         self.best_state: dict[str, Any] | None = None
@@ -262,7 +276,7 @@ class _Stopper:
         for start in range(0, len(self.y), 1024):
             part = slice(start, start + 1024)
             answer = self.read(called(model, rows_of(self.x, part)))
-            total += float(mean_loss(answer, self.y[part])) * len(self.y[part])
+            total += float(self.mean_loss(answer, self.y[part])) * len(self.y[part])
         loss = total / len(self.y)
         if loss < self.best:
             self.best, self.waited = loss, 0
@@ -331,6 +345,8 @@ class _Losses:
 
 def probe_batching(trainer: TorchTrainer, population: Population) -> _Probe:
     """Try one step of two models on a batch of records."""
+    if trainer.loss is not None:
+        return _Probe("they are trained by a loss of their own")
     if trainer.early_stopping:
         return _Probe("early stopping ends each model at its own epoch")
     with torch.random.fork_rng(), warnings.catch_warnings():

@@ -1,0 +1,147 @@
+"""A loss of the user's own in place of the likelihood of a class: any model that gives one, or one per part.
+
+A part of a record is one token of a text, one label of several, or one output. The loss of a record is the sum of its
+parts, which is the logarithm of a joint likelihood where each part is predicted from those before it, or parts are
+independent given the record.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from glasshouse.core.arrays import FloatArray, as_array
+from glasshouse.core.errors import InputError
+from glasshouse.core.numerics import not_finite, refuse_not_finite
+from glasshouse.core.outputs import refusing
+from glasshouse.data import Population, select
+from glasshouse.query.adapters import KeptAnswers
+from glasshouse.query.classify import Answers, QueryOptions
+
+_ASKED_TWICE = 4  # records, among others and among themselves
+_SAME = 0.01  # low precision and other batch sizes change losses by less
+_ROUNDING = 1e-5  # a loss in float32 may be so far below 0
+_ABOUT_LOSSES = "A model with NaN among its weights gives NaN; of a record without any part there is nothing to audit."
+_UNSTEADY = (
+    "The target's loss of a record changes with the other records of a query, or from one query to the next. An audit "
+    "asks once, so its figures are those of one answer. Switch random layers off, and let a loss depend on its own "
+    "record alone."
+)
+
+
+class Batch(NamedTuple):
+    """Some records, as a loss is given them.
+
+    Args:
+        x: [B, ...] their features, in the form that the population holds.
+        y: [B, ...] their outcomes or labels; [B, 0] if the population has none.
+        ids: [B] their names.
+    """
+
+    x: Any
+    y: NDArray[Any]
+    ids: NDArray[Any]
+
+
+Loss = Callable[[Any, Batch], Any]
+
+
+@dataclass(frozen=True, kw_only=True)
+class OwnLoss(QueryOptions):
+    """Ask the target and all shadow models for a loss of the user's own.
+
+    Args:
+        loss: ``(model, batch) -> losses`` [B], or [B, T] of the parts of each record; with NaN where a record has no
+            such part, as a short text among long ones. They are negative logarithms of likelihoods: small where a model
+            fits well. An attribute ``density`` that is True says that they may be negative, as of densities; an
+            attribute ``whole``, that it needs all records in one batch.
+
+    Example:
+        >>> population = Population.for_loss([[1.0], [2.0]], [[0, 1], [1, 1]])
+        >>> def loss(model, batch):  # a model that gives the probability of each of two labels
+        ...     chance = model(batch.x)
+        ...     return -np.log(np.where(batch.y == 1, chance, 1 - chance))
+        >>> OwnLoss(loss=loss).answers(lambda x: np.full((len(x), 2), 0.5), population).loss.round(3)
+        array([1.386, 1.386])
+    """
+
+    own: ClassVar[bool] = True
+
+    loss: Loss
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not callable(self.loss) or isinstance(self.loss, type):
+            raise InputError("loss: give a function (model, batch) -> losses, one per record or [records, parts].")
+        if self.temperature != 1.0:
+            raise InputError("temperature: a loss of your own has none; leave it out.")
+
+    def answers(self, model: Any, population: Population) -> Answers:
+        """Losses of one model; whether its answers are right is not known."""
+        parts = (model if isinstance(model, KeptAnswers) else self.kept(model, population)).population_logits
+        loss = np.where(np.isfinite(parts), parts, 0.0).sum(axis=1)
+        return Answers(loss=loss, correct=None, logits=None, parts=parts if parts.shape[1] > 1 else None)
+
+    def kept(self, model: Any, population: Population) -> KeptAnswers:
+        """The losses of all records and their parts, [N, T]; see `QueryOptions.kept`."""
+        size = len(population) if getattr(self.loss, "whole", False) else self.batch_size
+        rows = np.split(np.arange(len(population)), range(size, len(population), size))
+        found = [self._asked(model, population, part) for part in rows]
+        parts = np.full((len(population), max(one.shape[1] for one in found)), -np.inf)
+        for at, one in zip(rows, found, strict=True):
+            parts[at, : one.shape[1]] = one
+        return KeptAnswers(parts)
+
+    def check(self, model: Any, population: Population) -> tuple[str, ...]:
+        """Refuse a loss that fails on this model, before any shadow model is trained; warnings about the target."""
+        if getattr(self.loss, "whole", False):
+            return ()
+        count = min(2 * _ASKED_TWICE, len(population))
+        asked = [self._asked(model, population, np.arange(min(some, count))) for some in (count, _ASKED_TWICE)]
+        first, again = (np.where(np.isfinite(one), one, 0.0).sum(axis=1) for one in asked)
+        return () if np.allclose(first[: len(again)], again, rtol=_SAME, atol=_SAME) else (_UNSTEADY,)
+
+    def _asked(self, model: Any, population: Population, rows: NDArray[np.intp]) -> FloatArray:
+        """[B, T] losses of the parts of some records; minus infinity where a record has no such part."""
+        batch = Batch(select(population.x, rows), population.y[rows], population.ids[rows])
+        given = as_array(refusing(lambda one: self.loss(model, one), "loss")(batch))
+        if given.dtype.kind not in "iuf" or given.ndim not in (1, 2) or len(given) != len(rows):
+            raise InputError(
+                f"loss: it answered {len(rows)} records with shape {given.shape}, type {given.dtype}; expected one "
+                f"number per record, [{len(rows)}], or [{len(rows)}, T] with one per part and NaN where there is none."
+            )
+        parts = given.astype(np.float64).reshape(len(rows), -1)
+        missing = np.isnan(parts) if given.ndim == 2 else np.zeros(parts.shape, dtype=np.bool_)
+        wrong = missing.all(axis=1) | not_finite(np.where(missing, 0.0, parts))
+        if wrong.any():
+            refuse_not_finite(wrong, batch.ids, place="loss", advice=_ABOUT_LOSSES)
+        negative = ~missing & (parts < -_ROUNDING) & (not getattr(self.loss, "density", False))
+        if negative.any():
+            raise InputError(
+                f"loss: negative for {int(negative.any(axis=1).sum())} of {len(rows)} records, first "
+                f"{str(batch.ids[negative.any(axis=1)][0])!r}. It is the negative logarithm of a likelihood; if that "
+                f"is a density, which may exceed 1, give the function an attribute density = True."
+            )
+        parts[missing] = -np.inf
+        return parts
+
+
+def with_own_loss(how: QueryOptions | None, loss: Loss | None, population: Population) -> QueryOptions | None:
+    """How an attacker asks if a loss of the user's own is given: in the same batches and on the same device."""
+    if loss is None:
+        if population.own_loss:
+            raise InputError(
+                "population: it was made by Population.for_loss, and no loss was given; pass audit(…, loss=…), or make "
+                "Population(x, y) with one label per record."
+            )
+        return how
+    how = how or QueryOptions()
+    if type(how) is not QueryOptions:
+        raise InputError(f"loss: {type(how).__name__} asks for something else; leave out one of the two.")
+    if population.regression:
+        raise InputError("loss: a regression has its own likelihood; make Population.for_loss(x, y) for another one.")
+    return OwnLoss(loss=loss, batch_size=how.batch_size, device=how.device, temperature=how.temperature)
