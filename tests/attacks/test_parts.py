@@ -50,7 +50,7 @@ def test_scores_are_sums_over_parts(seed: int, offline: bool) -> None:
             assert np.array_equal(members, evidence.shadow_members[k])
             pair = {k, *np.flatnonzero((evidence.shadow_members == ~evidence.shadow_members[k]).all(axis=1))}
             rest = np.array([row for row in everyone if row not in pair])
-            tuned = each.tuned(evidence.parts.as_evidence(evidence.shadow_members))
+            tuned = each.tuned(evidence.of_parts())
             assert np.allclose(scores, one_by_one(evidence, tuned, parts.shadow[k], rest))
             if not offline:
                 assert np.allclose(scores, attack.score(evidence.simulated_target(k).view))

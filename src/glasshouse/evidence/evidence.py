@@ -229,6 +229,15 @@ class Evidence:
         """The same evidence without logits, trace and public records, which attacks on losses do not need."""
         return self._part(target_logits=None, shadow_logits=None, target_trace=None, public=None, notes=())
 
+    def of_parts(self) -> Evidence:
+        """Evidence in which every part of a record, such as a token of a text, is a record of its own."""
+        if self.parts is None:
+            raise InputError(
+                "it looks at parts of records, and there are none: the loss must give [B, T]. Leave it out."
+            )
+        target, shadow, owner = self.parts.losses()
+        return Evidence(target_loss=target, shadow_loss=shadow, shadow_members=self.shadow_members[:, owner])
+
     def with_public(self, public: PublicRecords) -> Evidence:
         """The same evidence with these public records, for attacks without shadow models."""
         return self._part(public=public)

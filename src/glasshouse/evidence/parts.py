@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from glasshouse.core.arrays import BoolArray, FloatArray, IntArray, Positions
+from glasshouse.core.arrays import FloatArray, IntArray, Positions
 from glasshouse.core.errors import InputError
-
-if TYPE_CHECKING:
-    from glasshouse.evidence.evidence import Evidence
 
 
 class Ragged(NamedTuple):
@@ -43,7 +40,7 @@ class PartLosses:
 
     Simulated targets see the same arrays: ``model`` is the shadow model in the target's place, None for the target, and
     ``rows`` [R, 1] or [R, N] are the shadow models that are references, all by default. Nothing is copied before
-    `as_evidence` is called.
+    `losses` is called.
 
     Args:
         target: [P] losses of the target.
@@ -69,10 +66,9 @@ class PartLosses:
 
     def among(self, rows: Positions, *, model: int | None) -> PartLosses:
         """What is seen by a simulated target, as `Evidence.among` says."""
-        if self.rows is not None:  # rows of rows
-            width = max(rows.shape[1], self.rows.shape[1])
-            held = np.broadcast_to(self.rows, (len(self.rows), width))
-            rows = np.take_along_axis(held, np.broadcast_to(rows, (len(rows), width)), axis=0)
+        if self.rows is not None:  # a part of a part, which is rare
+            target, shadow, _ = self.losses()
+            return PartLosses(target=target, shadow=shadow, offsets=self.offsets).among(rows, model=model)
         return replace(self, rows=rows, model=self.model if model is None else model)
 
     def of_records(self, at: NDArray[np.intp]) -> PartLosses:
@@ -83,21 +79,11 @@ class PartLosses:
         rows = self.rows if self.rows is None or self.rows.shape[1] == 1 else self.rows[:, at]
         return replace(self, target=self.target[columns], shadow=self.shadow[:, columns], offsets=ends, rows=rows)
 
-    def sums(self, values: FloatArray) -> FloatArray:
-        """[N] sums of the numbers [P] of each record's parts."""
-        return np.add.reduceat(values, self.offsets[:-1])
-
-    def as_evidence(self, shadow_members: BoolArray) -> Evidence:
-        """Evidence in which every part is a record; ``shadow_members`` [K, N] are those of the references."""
-        from glasshouse.evidence.evidence import Evidence
-
-        sizes = np.diff(self.offsets)
+    def losses(self) -> tuple[NDArray[np.float32], NDArray[np.float32], IntArray]:
+        """Losses [P] of what is in the target's place and [R, P] of its references, and [P] whose part each is."""
+        owner = np.repeat(np.arange(len(self.offsets) - 1), np.diff(self.offsets))
         shadow = self.shadow
         if self.rows is not None:
-            wide = self.rows if self.rows.shape[1] == 1 else np.repeat(self.rows, sizes, axis=1)
-            shadow = shadow[wide[:, 0]] if wide.shape[1] == 1 else np.take_along_axis(shadow, wide, axis=0)
-        return Evidence(
-            target_loss=self.target if self.model is None else self.shadow[self.model],
-            shadow_loss=shadow,
-            shadow_members=np.repeat(shadow_members, sizes, axis=1),
-        )
+            one = self.rows.shape[1] == 1
+            shadow = shadow[self.rows[:, 0]] if one else np.take_along_axis(shadow, self.rows[:, owner], axis=0)
+        return self.target if self.model is None else self.shadow[self.model], shadow, owner
