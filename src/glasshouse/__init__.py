@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from glasshouse.core.errors import InputError
     from glasshouse.data import Population, complementary_halves, random_subsets
     from glasshouse.data.named import digits
+    from glasshouse.data.texts import tokenized
     from glasshouse.evaluation import PrivacyClaim
     from glasshouse.evidence import Evidence, LossTrace, QueryOptions, read_evidence, write_evidence
     from glasshouse.query.coarse import CoarseAnswers
@@ -30,13 +31,17 @@ if TYPE_CHECKING:
         PoissonLoss,
         QuantileLoss,
     )
+    from glasshouse.query.tokens import TokenLoss
     from glasshouse.training import PrivateTrainer, SklearnTrainer, TorchTrainer, mlp
+    from glasshouse.training.adapters import LoRA
+    from glasshouse.training.language import CausalLMTrainer
 
 __all__ = [
     "Attack",
     "Attacker",
     "AuditResult",
     "BoolArray",
+    "CausalLMTrainer",
     "CoarseAnswers",
     "CoxLoss",
     "Defence",
@@ -47,6 +52,7 @@ __all__ = [
     "GaussianLoss",
     "InputError",
     "LabelOnly",
+    "LoRA",
     "LocalProcesses",
     "LossTrace",
     "MultiLabelLoss",
@@ -61,6 +67,7 @@ __all__ = [
     "SeveralTargets",
     "SklearnTrainer",
     "ThisProcess",
+    "TokenLoss",
     "TorchTrainer",
     "advise",
     "audit",
@@ -73,6 +80,7 @@ __all__ = [
     "read_evidence",
     "register",
     "register_defences",
+    "tokenized",
     "write_evidence",
 ]
 __version__ = "0.2.0"
@@ -104,6 +112,10 @@ __getattr__, __dir__ = lazy_exports(
             "PoissonLoss",
             "QuantileLoss",
         ],
+        "glasshouse.data.texts": ["tokenized"],
+        "glasshouse.query.tokens": ["TokenLoss"],
+        "glasshouse.training.adapters": ["LoRA"],
+        "glasshouse.training.language": ["CausalLMTrainer"],
         "glasshouse.training": ["PrivateTrainer", "SklearnTrainer", "TorchTrainer", "mlp"],
     },
 )

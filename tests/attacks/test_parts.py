@@ -65,8 +65,8 @@ def test_some_records_have_the_same_scores(seed: int) -> None:
 
 
 def test_ragged_and_refusals() -> None:
-    found = Ragged.of(np.array([[1.0, -np.inf], [2.0, 3.0]]))
-    assert found.values.tolist() == [1, 2, 3]
+    found = Ragged.of({"loss": np.array([[1.0, np.nan], [2.0, 3.0]])})
+    assert found.told["loss"].tolist() == [1, 2, 3]
     assert found.offsets.tolist() == [0, 1, 3]
     with pytest.raises(InputError, match="part_offsets"):
         PartLosses(target=np.ones(3, np.float32), shadow=np.ones((1, 3), np.float32), offsets=np.array([0, 2]))

@@ -13,6 +13,7 @@ from glasshouse.attacks.baselines import (
 )
 from glasshouse.attacks.bavaria import BaVarIA
 from glasshouse.attacks.classifier import ShadowClassifier
+from glasshouse.attacks.language import EZMIA, MinK, MinKPlusPlus, WindowComparison, Zlib
 from glasshouse.attacks.lira import LiRA
 from glasshouse.attacks.parts import PartsBASE, PartsLiRA
 from glasshouse.attacks.quantile import PublicQuantile, QuantileRegression
@@ -24,6 +25,7 @@ from glasshouse.attacks.stacked import Stacked
 
 __all__ = [
     "BASE",
+    "EZMIA",
     "RMIA",
     "Attack",
     "AttackR",
@@ -35,6 +37,8 @@ __all__ = [
     "Judgement",
     "LiRA",
     "LossThreshold",
+    "MinK",
+    "MinKPlusPlus",
     "ModifiedEntropy",
     "PartsBASE",
     "PartsLiRA",
@@ -47,6 +51,8 @@ __all__ = [
     "Stacked",
     "TraceFall",
     "View",
+    "WindowComparison",
+    "Zlib",
     "attack_names",
     "create",
     "register",

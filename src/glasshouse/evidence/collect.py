@@ -18,6 +18,7 @@ from glasshouse.query.classify import Answers, QueryOptions, query
 from glasshouse.query.regress import Predictions, predict
 from glasshouse.query.vote_step import clipped_log_probabilities, clipped_losses, common_resolution, resolution_note
 
+_OF_THE_RECORD = ("reference", "compressed")  # details that no model changes
 _OWN_NOTE = "The loss of a record is the user's own function, the same for the target and for all shadow models."
 
 
@@ -86,13 +87,18 @@ def _from_own_losses(
 ) -> Evidence:
     """Evidence from losses of the user's own; those of densities are measured from the smallest of all models."""
     loss, parts = answers.loss, None
-    if answers.parts is not None and (len(shadow_parts) == len(pool)):
+    if answers.parts is not None and len(shadow_parts) == len(pool):
         own = Ragged.of(answers.parts)
         if any(not np.array_equal(one.offsets, own.offsets) for one in shadow_parts):
             raise InputError("loss: the target and the shadow models give losses of different parts of a record.")
-        lowest = min([0.0, own.values.min(), *(one.values.min() for one in shadow_parts)])
-        every = np.array([one.values for one in shadow_parts]).reshape(len(pool), -1)
-        parts = PartLosses(target=own.values - lowest, shadow=every - lowest, offsets=own.offsets)
+        every = np.array([one.told["loss"] for one in (own, *shadow_parts)])
+        every -= min(0.0, float(every.min()))
+        details = {}
+        for name in own.told.keys() - {"loss"}:
+            rows = [one.told[name] for one in (own, *shadow_parts) if name in one.told]
+            alike = name in _OF_THE_RECORD or len(rows) <= len(pool)
+            details[name] = np.array(rows[:1] if alike else rows)
+        parts = PartLosses(target=every[0], shadow=every[1:], offsets=own.offsets, details=details)
     lowest = min(0.0, float(loss.min()), float(shadow_loss.min(initial=0.0)))
     return Evidence(
         target_loss=loss - lowest,

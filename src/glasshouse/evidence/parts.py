@@ -2,36 +2,43 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import NamedTuple
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from glasshouse.core.arrays import FloatArray, IntArray, Positions
+from glasshouse.core.arrays import IntArray, Positions
 from glasshouse.core.errors import InputError
+
+Parts = NDArray[np.float32]
+
+_DETAILS = "loss=TokenLoss(details=True)"
+_GIVEN_BY = {"reference": "loss=TokenLoss(reference=…)", "compressed": "loss=TokenLoss()"}
 
 
 class Ragged(NamedTuple):
-    """Numbers of the parts of N records, those of one record after those of another.
+    """What is told about the parts of N records, those of one record after those of another.
 
     Args:
-        values: [P] float32.
+        told: [P] float32 by name, among them "loss".
         offsets: [N + 1] where each record begins, and the end.
 
     Example:
-        >>> Ragged.of(np.array([[1.0, np.nan], [2.0, 3.0]])).values
+        >>> Ragged.of({"loss": np.array([[1.0, np.nan], [2.0, 3.0]])}).told["loss"]
         array([1., 2., 3.], dtype=float32)
     """
 
-    values: NDArray[np.float32]
+    told: Mapping[str, Parts]
     offsets: IntArray
 
     @classmethod
-    def of(cls, padded: FloatArray) -> Ragged:
-        """From losses [N, T] with NaN or minus infinity where a record has no such part."""
-        there = np.isfinite(padded)
-        return cls(padded[there].astype(np.float32), np.concatenate([[0], np.cumsum(there.sum(axis=1))]))
+    def of(cls, padded: Mapping[str, NDArray[Any]]) -> Ragged:
+        """From arrays [N, T], of which the losses are NaN where a record has no such part."""
+        there = ~np.isnan(padded["loss"])
+        told = {name: values[there].astype(np.float32) for name, values in padded.items()}
+        return cls(told, np.concatenate([[0], np.cumsum(there.sum(axis=1))]))
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -46,11 +53,14 @@ class PartLosses:
         target: [P] losses of the target.
         shadow: [K, P] losses of the shadow models.
         offsets: [N + 1] where the parts of each record begin, and the end.
+        details: what else is known about the parts, by name: [1 + K, P] of the target and the shadow models, or [1, P]
+            where it is the same for all of them.
     """
 
-    target: NDArray[np.float32]
-    shadow: NDArray[np.float32]
+    target: Parts
+    shadow: Parts
     offsets: IntArray
+    details: Mapping[str, Parts] = field(default_factory=dict)
     model: int | None = None
     rows: Positions | None = None
 
@@ -77,7 +87,18 @@ class PartLosses:
         ends = np.concatenate([[0], np.cumsum(sizes)])
         columns = np.repeat(self.offsets[at] - ends[:-1], sizes) + np.arange(ends[-1])
         rows = self.rows if self.rows is None or self.rows.shape[1] == 1 else self.rows[:, at]
-        return replace(self, target=self.target[columns], shadow=self.shadow[:, columns], offsets=ends, rows=rows)
+        details = {name: values[:, columns] for name, values in self.details.items()}
+        held = {"target": self.target[columns], "shadow": self.shadow[:, columns], "details": details}
+        return replace(self, **held, offsets=ends, rows=rows)
+
+    def detail(self, name: str) -> Parts:
+        """[P] what is known about the parts of the target, or of the shadow model in its place; "loss" is the loss."""
+        if name == "loss":
+            return self.target if self.model is None else self.shadow[self.model]
+        if name not in self.details:
+            raise InputError(f"it looks at {name!r} of each part; pass {_GIVEN_BY.get(name, _DETAILS)}. Leave it out.")
+        rows = self.details[name]
+        return rows[0] if self.model is None or len(rows) == 1 else rows[1 + self.model]
 
     def losses(self) -> tuple[NDArray[np.float32], NDArray[np.float32], IntArray]:
         """Losses [P] of what is in the target's place and [R, P] of its references, and [P] whose part each is."""
@@ -86,4 +107,4 @@ class PartLosses:
         if self.rows is not None:
             one = self.rows.shape[1] == 1
             shadow = shadow[self.rows[:, 0]] if one else np.take_along_axis(shadow, self.rows[:, owner], axis=0)
-        return self.target if self.model is None else self.shadow[self.model], shadow, owner
+        return self.detail("loss"), shadow, owner

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, NamedTuple, TypeVar
 
@@ -130,7 +130,8 @@ class Answers(NamedTuple):
     # step. Losses are not clipped by it yet: all models of an audit are clipped by one step
     resolution: float | None = None
     notes: tuple[str, ...] = ()  # what was noticed about the answers, in sentences for a report
-    parts: FloatArray | None = None  # [N, T] losses of the parts of each record, minus infinity where it has no such
+    # [N, T] "loss" of the parts of each record, NaN where it has no such part; what else is told, by name
+    parts: Mapping[str, NDArray[Any]] | None = None
 
     def figures(self, members: BoolArray) -> dict[str, float]:
         """How well the model does on its members [N] and on others, as a report shows it."""

@@ -7,14 +7,14 @@ independent given the record.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from glasshouse.core.arrays import FloatArray, as_array
+from glasshouse.core.arrays import as_array
 from glasshouse.core.errors import InputError
 from glasshouse.core.numerics import not_finite, refuse_not_finite
 from glasshouse.core.outputs import refusing
@@ -55,10 +55,11 @@ class OwnLoss(QueryOptions):
     """Ask the target and all shadow models for a loss of the user's own.
 
     Args:
-        loss: ``(model, batch) -> losses`` [B], or [B, T] of the parts of each record; with NaN where a record has no
-            such part, as a short text among long ones. They are negative logarithms of likelihoods: small where a model
-            fits well. An attribute ``density`` that is True says that they may be negative, as of densities; an
-            attribute ``whole``, that it needs all records in one batch.
+        loss: ``(model, batch) -> losses`` [B], or [B, T] of the parts of each record, with NaN where a record has no
+            such part, as a short text among long ones; or a dict with "loss" and, of the same shape, more about each
+            part. Losses are negative logarithms of likelihoods: small where a model fits well. An attribute ``density``
+            that is True says that they may be negative, as of densities; an attribute ``whole``, that it needs all
+            records in one batch.
 
     Example:
         >>> population = Population.for_loss([[1.0], [2.0]], [[0, 1], [1, 1]])
@@ -81,20 +82,31 @@ class OwnLoss(QueryOptions):
             raise InputError("temperature: a loss of your own has none; leave it out.")
 
     def answers(self, model: Any, population: Population) -> Answers:
-        """Losses of one model; whether its answers are right is not known."""
-        parts = (model if isinstance(model, KeptAnswers) else self.kept(model, population)).population_logits
-        loss = np.where(np.isfinite(parts), parts, 0.0).sum(axis=1)
-        return Answers(loss=loss, correct=None, logits=None, parts=parts if parts.shape[1] > 1 else None)
+        """Losses of one model, and of their parts; whether its answers are right is not known."""
+        if isinstance(model, KeptAnswers):
+            parts = {"loss": np.where(np.isneginf(model.population_logits), np.nan, model.population_logits)}
+        else:
+            parts = self._parts(model, population)
+        loss = np.nansum(parts["loss"], axis=1)
+        return Answers(loss=loss, correct=None, logits=None, parts=parts if parts["loss"].shape[1] > 1 else None)
 
     def kept(self, model: Any, population: Population) -> KeptAnswers:
         """The losses of all records and their parts, [N, T]; see `QueryOptions.kept`."""
+        losses = self._parts(model, population)["loss"]
+        return KeptAnswers(np.where(np.isnan(losses), -np.inf, losses).astype(np.float64))
+
+    def _parts(self, model: Any, population: Population) -> dict[str, NDArray[Any]]:
+        """[N, T] what the loss says about the parts of all records, by name."""
         size = len(population) if getattr(self.loss, "whole", False) else self.batch_size
         rows = np.split(np.arange(len(population)), range(size, len(population), size))
         found = [self._asked(model, population, part) for part in rows]
-        parts = np.full((len(population), max(one.shape[1] for one in found)), -np.inf)
-        for at, one in zip(rows, found, strict=True):
-            parts[at, : one.shape[1]] = one
-        return KeptAnswers(parts)
+        width = max(one["loss"].shape[1] for one in found)
+        parts = {}
+        for name, first in found[0].items():
+            parts[name] = np.full((len(population), width), np.nan, dtype=first.dtype)
+            for at, one in zip(rows, found, strict=True):
+                parts[name][at, : one[name].shape[1]] = one[name]
+        return parts
 
     def check(self, model: Any, population: Population) -> tuple[str, ...]:
         """Refuse a loss that fails on this model, before any shadow model is trained; warnings about the target."""
@@ -102,32 +114,40 @@ class OwnLoss(QueryOptions):
             return ()
         count = min(2 * _ASKED_TWICE, len(population))
         asked = [self._asked(model, population, np.arange(min(some, count))) for some in (count, _ASKED_TWICE)]
-        first, again = (np.where(np.isfinite(one), one, 0.0).sum(axis=1) for one in asked)
+        first, again = (np.nansum(one["loss"], axis=1) for one in asked)
         return () if np.allclose(first[: len(again)], again, rtol=_SAME, atol=_SAME) else (_UNSTEADY,)
 
-    def _asked(self, model: Any, population: Population, rows: NDArray[np.intp]) -> FloatArray:
-        """[B, T] losses of the parts of some records; minus infinity where a record has no such part."""
+    def _asked(self, model: Any, population: Population, rows: NDArray[np.intp]) -> dict[str, NDArray[Any]]:
+        """[B, T] what the loss says about the parts of some records, by name; NaN where a record has no such part."""
         batch = Batch(select(population.x, rows), population.y[rows], population.ids[rows])
-        given = as_array(refusing(lambda one: self.loss(model, one), "loss")(batch))
-        if given.dtype.kind not in "iuf" or given.ndim not in (1, 2) or len(given) != len(rows):
+        given = refusing(lambda one: self.loss(model, one), "loss")(batch)
+        told = {name: as_array(one) for name, one in (given if isinstance(given, Mapping) else {"loss": given}).items()}
+        losses = told.get("loss", np.empty(0))
+        if losses.dtype.kind not in "iuf" or losses.ndim not in (1, 2) or len(losses) != len(rows):
             raise InputError(
-                f"loss: it answered {len(rows)} records with shape {given.shape}, type {given.dtype}; expected one "
+                f"loss: it answered {len(rows)} records with shape {losses.shape}, type {losses.dtype}; expected one "
                 f"number per record, [{len(rows)}], or [{len(rows)}, T] with one per part and NaN where there is none."
             )
-        parts = given.astype(np.float64).reshape(len(rows), -1)
-        missing = np.isnan(parts) if given.ndim == 2 else np.zeros(parts.shape, dtype=np.bool_)
-        wrong = missing.all(axis=1) | not_finite(np.where(missing, 0.0, parts))
+        for name, one in told.items():
+            if one.shape != losses.shape:
+                raise InputError(
+                    f"loss: {name!r} has shape {one.shape}, and the losses {losses.shape}; give both alike."
+                )
+        missing = np.isnan(losses) if losses.ndim == 2 else np.zeros(losses.shape, dtype=np.bool_)
+        wrong = not_finite(np.where(missing, 0.0, losses)) | missing.reshape(len(rows), -1).all(axis=1)
+        if losses.ndim == 1:
+            wrong = not_finite(losses)
         if wrong.any():
             refuse_not_finite(wrong, batch.ids, place="loss", advice=_ABOUT_LOSSES)
-        negative = ~missing & (parts < -_ROUNDING) & (not getattr(self.loss, "density", False))
-        if negative.any():
+        negative = (losses < -_ROUNDING).reshape(len(rows), -1).any(axis=1)
+        if negative.any() and not getattr(self.loss, "density", False):
             raise InputError(
-                f"loss: negative for {int(negative.any(axis=1).sum())} of {len(rows)} records, first "
-                f"{str(batch.ids[negative.any(axis=1)][0])!r}. It is the negative logarithm of a likelihood; if that "
-                f"is a density, which may exceed 1, give the function an attribute density = True."
+                f"loss: negative for {int(negative.sum())} of {len(rows)} records, first "
+                f"{str(batch.ids[negative][0])!r}. It is the negative logarithm of a likelihood; if that is a density, "
+                f"which may exceed 1, give the function an attribute density = True."
             )
-        parts[missing] = -np.inf
-        return parts
+        wide = {name: one.reshape(len(rows), -1) for name, one in told.items()}
+        return wide | {"loss": wide["loss"].astype(np.float64)}
 
 
 def with_own_loss(how: QueryOptions | None, loss: Loss | None, population: Population) -> QueryOptions | None:
