@@ -57,9 +57,8 @@ def send_by_value(modules: Iterable[ModuleType], folder: Path) -> None:
 class Parcels:
     """The sender's side: objects become bytes under a key, and ``store`` keeps them where workers can ask for them.
 
-    Modules, and tensors of 64 KiB or more, are parcels of their own: if a later parcel refers to them, they are not
-    sent again; without ``apart`` they are none, and every task gets its own copy of them, which it may change. A tensor
-    on a GPU travels as numbers, and lies on the worker's own GPU afterwards; without ``gpus`` it is not sent.
+    Modules and tensors of 64 KiB or more are parcels of their own, sent once; without ``apart`` every task gets its own
+    copy of them. A tensor on a GPU travels as numbers to the worker's own GPU, but not without ``gpus``.
     """
 
     def __init__(

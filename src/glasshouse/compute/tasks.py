@@ -44,15 +44,7 @@ _PLACE: ContextVar[_Place | None] = ContextVar("_PLACE", default=None)
 
 @contextmanager
 def spreading_over(compute: Compute | None) -> Iterator[None]:
-    """Let the long steps inside the block use these workers; they end, or are let go, with the block.
-
-    None or `ThisProcess` changes nothing.
-
-    Example:
-        >>> with spreading_over(ThisProcess()):
-        ...     list(spread(pow, (2,), [1, 2, 3]))
-        [(0, 2), (1, 4), (2, 8)]
-    """
+    """Let the long steps inside the block use these workers, which end with it; None or `ThisProcess` are none."""
     if compute is None or isinstance(compute, ThisProcess):
         yield
         return
@@ -65,12 +57,7 @@ def spreading_over(compute: Compute | None) -> Iterator[None]:
 
 
 def is_worth_spreading(seconds: float = float("inf")) -> bool:
-    """Whether there are workers, and work of so many seconds should go to them.
-
-    Example:
-        >>> is_worth_spreading(3600.0)  # there are no workers
-        False
-    """
+    """Whether there are workers, and work of so many seconds should go to them."""
     place = _PLACE.get()
     return place is not None and seconds >= place.least
 
@@ -80,19 +67,9 @@ def spread(
 ) -> Iterator[tuple[int, Result]]:
     """``function(*shared, task)`` for every task, with its position, in the order in which tasks end.
 
-    A task must give the same bytes wherever it runs, and the tasks must not depend on the number of workers. Short
-    tasks travel together. If something cannot be sent to workers, such as a model with an open connection, the work
-    is done here.
-
-    Args:
-        function: does one task.
-        shared: what all tasks need: sent to each worker once.
-        tasks: what each needs alone.
-        seconds: how long all tasks should take here; by default the first is done here and measured.
-
-    Example:
-        >>> dict(spread(lambda base, task: base + task, (10,), [1, 2]))
-        {0: 11, 1: 12}
+    A task must give the same bytes wherever it runs, and the tasks must not depend on the number of workers; short ones
+    travel together. What cannot be sent to workers, such as an open connection, is done here. ``seconds`` is how long
+    all tasks should take here; by default the first is done here and measured.
     """
     place, first = _PLACE.get(), 0
     if place is not None and seconds is None and len(tasks) > 1:
@@ -119,12 +96,7 @@ def spread(
 def spread_in_order(
     function: Callable[..., Result], shared: tuple[Any, ...], tasks: Sequence[Task], *, seconds: float | None = None
 ) -> Iterator[Result]:
-    """The results of `spread` in the order of the tasks.
-
-    Example:
-        >>> list(spread_in_order(max, (3,), [2, 5]))
-        [3, 5]
-    """
+    """The results of `spread` in the order of the tasks."""
     found: dict[int, Result] = {}
     wanted = 0
     for position, result in spread(function, shared, tasks, seconds=seconds):

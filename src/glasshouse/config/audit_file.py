@@ -113,13 +113,7 @@ def _is_of(kind: Any, value: Any) -> bool:
 
 
 def known_attack(choice: str | dict[str, Any]) -> str | dict[str, Any]:
-    """An entry whose attack can be made, as it is; pydantic adds its place in the list to an error.
-
-    Example:
-        >>> known_attack({"name": "regressed", "folds": [3]})
-        Traceback (most recent call last):
-        ValueError: folds: [3] is not a whole number up to a million.
-    """
+    """An entry whose attack can be made, as it is; pydantic adds its place in the list to an error."""
     parameters = {"name": choice} if isinstance(choice, str) else dict(choice)
     name = str(parameters.pop("name", ""))
     _refuse_infinite(parameters)
@@ -272,15 +266,7 @@ def read_audit_file(path: Path | str) -> AuditFile:
 
 
 def with_options(config: AuditFile, **given: Any) -> AuditFile:
-    """The same audit with options of the command line in place of the file's, checked as those; None changes nothing.
-
-    Example:
-        >>> with_options(AuditFile(), shadows=4, nodes=500, seed=None).graph.nodes
-        500
-        >>> with_options(AuditFile(), shadows=5)
-        Traceback (most recent call last):
-        glasshouse.InputError: --shadows: 5 is odd; models are trained in complementary pairs. Use 4 or 6.
-    """
+    """The same audit with options of the command line in place of the file's, checked alike; None changes nothing."""
     given = {name: value for name, value in given.items() if value is not None}
     nodes = given.pop("nodes", None)
     faults = []
@@ -313,16 +299,10 @@ class Prepared:
 def prepared(
     config: AuditFile, *, folder: Path, compute: Compute | None = None, trust_code: bool = False, bounded: bool = False
 ) -> Prepared:
-    """Read the data, the target and the trainer that a file names.
+    """Read the data, the target and the trainer that a file names, from its ``folder``; ``compute`` is where work runs.
 
-    Args:
-        config: the checked file.
-        folder: where its paths and modules start.
-        compute: where shadow models are trained and attacks do their long steps; here by default.
-        trust_code: whether to import the functions that the file names, and to read pickles. Without it, a file that
-            needs this is refused.
-        bounded: whether this process has a hard limit on memory while the files that it names are read (not while
-            models are trained), as the command line asks for. Code that is trusted may take what it needs.
+    Without ``trust_code``, a file that imports functions or reads pickles is refused. With ``bounded``, this process
+    has a hard limit on memory while files are read; code that is trusted may take what it needs.
     """
     if not trust_code:
         check_code(config.factories, graph=config.graph.name if config.graph else None, folder=folder)
@@ -358,14 +338,7 @@ def prepared(
 
 
 def run_audit_file(config: AuditFile, *, folder: Path, progress: bool | None = None, **reading: Any) -> AuditResult:
-    """Run the audit that a file describes.
-
-    Args:
-        config: the checked file.
-        folder: where its paths and modules start.
-        progress: whether to show bars; by default on a terminal, and elsewhere a plain line now and then.
-        reading: the other options of `prepared`.
-    """
+    """Run the audit that a file describes; ``reading`` are the other options of `prepared`."""
     found = prepared(config, folder=folder, **reading)
     result = audit_of(found.data)(found.data, **found.arguments, progress=progress)
     context = dataclasses.replace(result.context, author=config.author, notes=(*found.said, *result.context.notes))

@@ -14,7 +14,7 @@ from glasshouse.config.tables.columns import TableSection
 from glasshouse.config.tables.records import LARGEST, read_records
 from glasshouse.config.trust import called
 from glasshouse.config.yaml_model import Strict
-from glasshouse.core.errors import InputError, shortened
+from glasshouse.core.errors import InputError, placed, shortened
 from glasshouse.core.escape import visible
 from glasshouse.data import Population, as_members, check_classes, first_of
 from glasshouse.data.named import Dataset, load_dataset
@@ -38,15 +38,10 @@ def read_archive(section: TableSection, path: Path) -> Dataset:
     if lost := [name for name in section.groups if name not in arrays]:
         raise InputError(f"{path}: has no array {shortened(lost[0])} for groups. Arrays: {', '.join(arrays)}.")
     _check_features(arrays["x"], path)
-    with guarded(path, what="an archive of records"):
-        try:
-            if section.regression is None:
-                check_classes(arrays["y"], say="regression: true in the section data")
-            population = Population(
-                arrays["x"], arrays["y"], ids=arrays.get("ids"), regression=bool(section.regression)
-            )
-        except InputError as error:
-            raise InputError(*[f"{path}: {fault}" for fault in error.faults]) from error
+    with guarded(path, what="an archive of records"), placed(path):
+        if section.regression is None:
+            check_classes(arrays["y"], say="regression: true in the section data")
+        population = Population(arrays["x"], arrays["y"], ids=arrays.get("ids"), regression=bool(section.regression))
     for name in section.groups:
         if arrays[name].shape != (len(population),):
             raise InputError(
@@ -142,12 +137,7 @@ Data = Annotated[DigitsData | AdultData | ImageData | FileData | PythonData, Fie
 
 
 def data_names() -> dict[str, str]:
-    """Every name that ``data: {name: …}`` accepts, and what it means.
-
-    Example:
-        >>> list(data_names())
-        ['digits', 'adult', 'cifar10', 'cifar100', 'file', 'python']
-    """
+    """Every name that ``data: {name: …}`` accepts, and what it means."""
     sections: tuple[Any, ...] = get_args(get_args(Data)[0])
     return {
         name: (section.__doc__ or "").replace("``", "").rstrip(".")

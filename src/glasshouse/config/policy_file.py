@@ -33,12 +33,7 @@ class LimitSection(Strict):
 
 
 class PolicyFile(Strict):
-    """A policy file.
-
-    Example:
-        >>> PolicyFile.model_validate({"limits": [{"figure": "tpr", "at_fpr": 0.01, "most": 0.05}]}).build().end
-        'upper'
-    """
+    """A policy file."""
 
     limits: Annotated[list[LimitSection], Field(min_length=1)]
     end: End = "upper"
@@ -53,13 +48,7 @@ class PolicyFile(Strict):
 
 
 def read_policy(path: Path | str) -> Policy:
-    """Read and check a policy file; all faults are reported at once.
-
-    Example:
-        >>> read_policy("no/such/risk.yaml")
-        Traceback (most recent call last):
-        glasshouse.InputError: no/such/risk.yaml: there is no such file.
-    """
+    """Read and check a policy file; all faults are reported at once."""
     return read_yaml(Path(path), PolicyFile).build()
 
 
@@ -71,11 +60,5 @@ else:
 
 
 def read_supplied(path: Path | str) -> dict[str, str]:
-    """The owner's answers in the form of an evidence file, by the key of `glasshouse.report.appendix.POINTS`.
-
-    Example:
-        >>> read_supplied("no/such/supply.yaml")
-        Traceback (most recent call last):
-        glasshouse.InputError: no/such/supply.yaml: there is no such file.
-    """
+    """The owner's answers in the form of an evidence file, by the key of `glasshouse.report.appendix.POINTS`."""
     return {key: text for key, text in read_yaml(Path(path), _Supplied).model_dump().items() if text is not None}

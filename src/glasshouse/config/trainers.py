@@ -114,10 +114,7 @@ def _unknown(name: str, classifier: str, known: set[str]) -> InputError:
 
 
 def _unused(estimator: Any, population: Population) -> str:
-    """Train two rounds on a few records of each class, so that wrong values are found before the long work.
-
-    What it returns is a parameter that the library says it does not use; empty if there is none.
-    """
+    """Train two rounds on a few records of each class, to find wrong values; gives an unused parameter, or ""."""
     given = estimator.get_params()
     rounds = next((name for name in _ROUNDS if given.get(name) is not None), _ROUNDS[0])
     short = {rounds: 2} if isinstance(given.get(rounds), int | None) else {}
@@ -241,10 +238,7 @@ _KINDS = {"classifier": ClassifierMixin, "regressor": RegressorMixin}
 
 
 def _estimator(name: str, kind: Literal["classifier", "regressor"]) -> Any:
-    """A class of scikit-learn by its name.
-
-    Its rooms are searched one by one: ``all_estimators`` imports all of scikit-learn, and torch where it is installed.
-    """
+    """A class of scikit-learn by its name, room by room: ``all_estimators`` imports all of it, and torch too."""
     for room in _ROOMS:
         module = importlib.import_module(f"sklearn.{room}")
         found = getattr(module, name) if name in module.__all__ else None

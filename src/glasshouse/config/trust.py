@@ -22,8 +22,7 @@ _TRUST = "If you trust it, pass --trust-code (in Python, trust_code=True)."
 def check_code(factories: Mapping[str, str], *, graph: str | None, folder: Path) -> None:
     """Refuse an audit file that runs code, with a line for each place: what would be imported, and from where.
 
-    Nothing is imported to find that out. Factories are functions ``module:function``, by the section that names them;
-    ``graph`` is the name of the graph, and the folder is the audit file's, which is searched for modules first.
+    Factories are functions ``module:function``, by section; nothing is imported, and the folder is searched first.
     """
     faults = [
         f"{place}.factory: runs code: {factory}, from {_origin(factory, folder)}. {_TRUST}"

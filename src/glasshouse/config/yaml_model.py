@@ -1,7 +1,4 @@
-"""Checked YAML: unknown keys and wrong types are faults, and all faults are reported at once.
-
-What an audit file asks for is judged by the limit on memory before anything is made.
-"""
+"""Checked YAML: unknown keys, wrong types, and sizes above the limit on memory; all faults are reported at once."""
 
 from __future__ import annotations
 
@@ -122,10 +119,7 @@ def check_network(widths: Sequence[int], *, place: str) -> None:
 
 
 def check_estimator(parameters: Mapping[str, Any], population: Population, *, rounds: str = "n_estimators") -> None:
-    """Refuse parameters of an estimator that make it larger than the limit, before it is trained.
-
-    ``rounds`` is a further name for the number of trees.
-    """
+    """Refuse an estimator larger than the limit before it is trained; ``rounds`` is a further name for its trees."""
     place = "trainer.parameters"
     for name in sorted({rounds, *_ROUNDS} & parameters.keys()):
         count = _whole(parameters[name]) * max(1, _whole(parameters.get("num_parallel_tree")))

@@ -39,12 +39,7 @@ def lazy_exports(
 
 
 def installed_version(package: str) -> str | None:
-    """The version of a package; None if it is not installed, as when it is run from a source tree.
-
-    Example:
-        >>> installed_version("no-such-library") is None
-        True
-    """
+    """The version of a package; None if it is not installed, as when it is run from a source tree."""
     from importlib import metadata  # takes longer to import than all of this room
 
     try:

@@ -1,7 +1,4 @@
-"""Threads for the arithmetic of large arrays, and how many the numerical libraries use.
-
-numpy works outside Python's lock, so nothing is copied.
-"""
+"""Threads for the arithmetic of large arrays, without copies, and how many the numerical libraries use."""
 
 from __future__ import annotations
 
@@ -72,11 +69,7 @@ def in_threads(function: Callable[[Any], Found], items: Iterable[Any], *, jobs: 
 
 
 def over_records(function: Callable[[slice], object], records: int, *, models: int) -> None:
-    """Call ``function`` with blocks of records, which together are all of them; on all cores if there are many.
-
-    A function writes its part of a result that was made before, from a block of records of arrays [K, N]. Blocks do not
-    depend on the number of cores.
-    """
+    """Call ``function`` with blocks of records [K, N], which together are all; on all cores if there are many."""
 
     def handle(part: slice) -> None:
         for some in cached_blocks(part.stop, models=models, start=part.start):

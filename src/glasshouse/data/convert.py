@@ -1,7 +1,4 @@
-"""From what users have to features, labels and ids: arrays, texts, data frames, dicts of arrays and datasets.
-
-Datasets of torch and of Hugging Face are read into arrays.
-"""
+"""From what users have to features, labels and ids: arrays, texts, data frames, dicts of arrays and datasets."""
 
 from __future__ import annotations
 

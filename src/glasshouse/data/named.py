@@ -80,10 +80,9 @@ _TIMES = 12  # how much larger the cells are than the file
 
 
 def adult(*, records: int | None = None, seed: int = 0) -> Dataset:
-    """Census income (UCI Adult): ``adult/adult.data`` and ``adult/adult.test`` under `data_root`.
+    """Census income (UCI Adult): ``adult/adult.data`` and ``adult/adult.test`` under `data_root`, all or some records.
 
     Numbers are standardised and categories are one-hot, so that one population works for every kind of model.
-    ``records`` is how many to draw; all 48 842 by default.
     """
     folder = data_root() / "adult"
     rows: list[list[str]] = []
@@ -162,14 +161,9 @@ _CIFAR_100 = _Kind(
 def cifar10(*, records: int | None = None, first: int = _IMAGES, seed: int = 0) -> Dataset:
     """CIFAR-10's training images, float32 [N, 3, 32, 32], under ``cifar10`` of `data_root`.
 
-    Two kinds of files are read: the official binary version, ``data_batch_1.bin`` to ``data_batch_5.bin``; or lossless
-    WebP sheets of 100 x 100 images, ``train_1.webp`` to ``train_5.webp``, with ``labels.npz`` (needs Pillow).
-    The test images are not used: members and others are both drawn from the training images.
-
-    Args:
-        records: how many to draw; all by default.
-        first: draw only from this many first images; files that hold none of them may be missing.
-        seed: of the draw.
+    Files are the official binary version, ``data_batch_1.bin`` to ``data_batch_5.bin``; or lossless WebP sheets of 100
+    x 100 images, ``train_1.webp`` to ``train_5.webp``, with ``labels.npz`` (needs Pillow). ``records`` is how many to
+    draw, from the ``first`` ones alone: files that hold none of these may be missing.
     """
     return _cifar(_CIFAR_10, records=records, first=first, seed=seed)
 

@@ -239,13 +239,7 @@ def _kind(classes: NDArray[Any]) -> str:
 
 
 def check_population(population: Any) -> None:
-    """Refuse what is not a population of records.
-
-    Example:
-        >>> check_population([[0.0], [1.0]])
-        Traceback (most recent call last):
-        glasshouse.InputError: population: list is not a Population; make one: Population(x, y). ...
-    """
+    """Refuse what is not a population of records."""
     if not isinstance(population, Population):
         if (records := recognised(population)) is not None:
             raise InputError(f"population: {records.advice}.")
@@ -305,14 +299,7 @@ class AnyPopulation(Protocol):
 
 @functools.singledispatch
 def as_population(data: Any) -> AnyPopulation:
-    """The data that a user trains models on, as a population; a package registers its own type of data here.
-
-    Example:
-        >>> from glasshouse import Population
-        >>> population = Population([[0.0], [1.0]], [0, 1])
-        >>> as_population(population) is population
-        True
-    """
+    """The data that a user trains models on, as a population; a package registers its own type of data here."""
     if isinstance(data, AnyPopulation):
         return data
     raise InputError(

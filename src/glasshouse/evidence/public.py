@@ -17,16 +17,7 @@ _FEWEST = 20  # public records, and records that are left to be judged on each s
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class PublicRecords:
-    """Records that an attacker knows not to have trained the target, such as a published test set.
-
-    They are the material of attacks without shadow models, and they are not judged themselves.
-
-    Example:
-        >>> column = np.zeros((2, 1))
-        >>> public = PublicRecords(loss=np.ones(2), labels=np.array([0, 1]), features=column, audited=column)
-        >>> len(public)
-        2
-    """
+    """Records known not to have trained the target, the material of attacks without shadow models; not judged."""
 
     loss: FloatArray  # [P] losses of the target on them
     labels: IntArray  # [P] columns of their classes
@@ -38,10 +29,7 @@ class PublicRecords:
 
 
 def public_mask(public: ArrayLike | None, members: BoolArray, *, seed: int, ids: TextArray | None = None) -> BoolArray:
-    """[N] which records are public: a mask, or a share of the non-members that is set aside at random; None for none.
-
-    A member of the target cannot be public. With ``ids`` [N], public records may be given by these.
-    """
+    """[N] which records are public: a mask, ids, or a share of the non-members that is set aside at random; or none."""
     mask, others = np.zeros(len(members), dtype=np.bool_), np.flatnonzero(~members)
     if public is None:
         return mask

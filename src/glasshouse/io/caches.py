@@ -57,8 +57,7 @@ def keep_code_private() -> None:
 def import_numba() -> ModuleType:
     """numba, without the settings of a file in the working folder; those of the environment count as ever.
 
-    numba reads that file when it is imported, and again before it compiles a function. A process that has imported
-    numba before keeps the settings that it has: they are not ours to change.
+    It reads that file when it is imported and before it compiles. What was imported before keeps its settings.
     """
     finder = _WithoutFile()
     sys.meta_path.insert(0, finder)

@@ -24,10 +24,7 @@ _JSON_DIGITS = 400  # of the largest float there are 309
 
 
 def read_json(path: Path, *, advice: str = "", missing: str = "there is no such file.") -> dict[str, Any]:
-    """A JSON file that holds a dictionary; ``advice`` is what to do about a damaged one.
-
-    No NaN, no infinite number, no key twice, and at most 200 levels.
-    """
+    """A JSON file that holds a dictionary: no NaN, no infinite number, no key twice, and at most 200 levels."""
     content = read_content(path, times=_TIMES, missing=missing)
     entries = sum(content.count(sign) for sign in (b",", b"[", b"{", b":"))
     check_memory(_TIMES * len(content) + _OF_ENTRY * entries, place=str(path), what="once read it may take")

@@ -34,13 +34,7 @@ def resolved(path: Path | str) -> Path:
 
 
 def check_name(path: Path | str) -> None:
-    r"""Refuse a name that the system cannot use: too long, with a zero in it, or below links in a circle.
-
-    Example:
-        >>> check_name("a\0b")
-        Traceback (most recent call last):
-        glasshouse.InputError: 'a\x00b': is not a place: embedded null byte.
-    """
+    """Refuse a name that the system cannot use: too long, with a zero in it, or below links in a circle."""
     try:
         with contextlib.suppress(FileNotFoundError, NotADirectoryError, PermissionError):
             Path(path).lstat()
@@ -68,24 +62,22 @@ def sharing(shared: bool = True) -> Iterator[None]:
 
 def file_mode() -> int:
     """The mode of a new file."""
-    return _mode(0o666) if _shared() else 0o600
+    return _mode(0o666)
 
 
 def folder_mode() -> int:
     """The mode of a new folder."""
-    return _mode(0o777) if _shared() else 0o700
-
-
-def _shared() -> bool:
-    asked = _SHARED.get()
-    said = os.environ.get("GLASSHOUSE_SHARED", "").lower()
-    return said not in ("", "0", "no", "false") if asked is None else asked
+    return _mode(0o777)
 
 
 def _mode(most: int) -> int:
+    """What the owner has of a mode or, where files are shared, what the umask leaves of it."""
+    asked = _SHARED.get()
+    if asked is None:
+        asked = os.environ.get("GLASSHOUSE_SHARED", "").lower() not in ("", "0", "no", "false")
     umask = os.umask(0)
     os.umask(umask)
-    return most & ~umask
+    return most & ~umask if asked else most & 0o700
 
 
 def make_folders(path: Path) -> None:
@@ -142,10 +134,7 @@ def digest(path: Path) -> str:
 
 
 def strange_file(folder: Path, *, read: bool = False) -> str:
-    """The first file in a run's folder that its list does not name or, if files are read, that was changed since.
-
-    Empty if the list describes all of them.
-    """
+    """The first file in a run's folder that its list does not name or, if files are read, that was changed; or ""."""
     listed = _listed(folder / "run.json")
     if listed is None and read:
         return f"{folder}: is not a run of Glasshouse (it has no run.json that lists its files)"
@@ -356,12 +345,7 @@ _CANNOT = (errno.ENOSYS, errno.EINVAL, errno.ENOTSUP, errno.EPERM)  # the kernel
 
 
 def exchange(one: Path, other: Path) -> bool:
-    """Exchange the names of two folders of one disk, so that at every moment both names exist.
-
-    Returns:
-        False where the system cannot do it (Linux 3.15 and glibc 2.28 can, most file systems too); nothing has changed
-        then.
-    """
+    """Exchange the names of two folders of one disk in one step; False, and nothing changed, where it cannot be."""
     try:
         call = ctypes.CDLL(None, use_errno=True).renameat2
     except (OSError, TypeError, AttributeError):  # TypeError: Windows has no library without a name

@@ -71,11 +71,7 @@ def limits_for_workers() -> tuple[int, bool]:
 
 
 def keep_limits(most: int, bounded: bool) -> None:
-    """What a worker does first: it has the limits of the process that started it, until it ends.
-
-    The system has handed the bound down to it already. But libraries must have their threads and buffers before they
-    are near it, as in `process_limit`.
-    """
+    """What a worker does first: it has the limits of the process that started it; the bound is set already."""
     _LIMIT.set(most)
     _BOUNDED.set(bounded)
     if bounded:
@@ -85,9 +81,8 @@ def keep_limits(most: int, bounded: bool) -> None:
 def _start_libraries() -> None:
     """Let numerical libraries take now what they cannot do without: their threads, and the buffers of OpenBLAS.
 
-    They take it when they first work. Where the limit then forbids it, OpenMP ends the process, and OpenBLAS ends it,
-    asks again for ever, or waits for threads that never came. Buffers are taken for every thread that may work at once;
-    pages that nobody writes to cost nothing.
+    They take it when they first work: where the limit then forbids it, OpenMP ends the process, and OpenBLAS ends it or
+    waits without end. Pages that nobody writes to cost nothing.
     """
     import ctypes
 

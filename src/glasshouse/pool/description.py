@@ -31,10 +31,9 @@ _PYTHON = f"python {sys.version_info.major}.{sys.version_info.minor}"
 
 
 def library_of(module: str | None) -> str | None:
-    """The library that a module belongs to, with its version; None if it is the user's own code.
+    """The library of a module, with its version; None for the user's own code, also where it is installed in place.
 
-    A module is a library's if it is where Python installs packages. The user's own package that is installed in place
-    (``pip install -e``) is the user's code.
+    A module is a library's if it is where Python installs packages.
     """
     top = (module or "").partition(".")[0]
     if top in ("", "__main__"):
@@ -85,11 +84,7 @@ def named(thing: Any) -> str | None:
 
 
 def function_tree(function: FunctionType, walk: Walk, path: str) -> dict[str, Any]:
-    """A function: its code, its defaults, its closure, and the globals that it reads.
-
-    A library's function is described by its name instead of its code. Its closure is still described, since a decorator
-    holds the function that it decorates in its closure.
-    """
+    """A function: its code, defaults and closure, and the globals that it reads; of a library's, name and closure."""
     code = function.__code__
     home = function.__globals__.get("__name__")
     tree: dict[str, Any] = {"(function)": code.co_qualname}
@@ -191,11 +186,7 @@ def _defaults(function: FunctionType) -> dict[str, Any]:
 
 
 def _code_tree(code: CodeType) -> dict[str, Any]:
-    """Code as Python runs it: no line numbers, no comments, no docstring.
-
-    Constants are numbered again, in the order of their use, since a docstring takes the first number and shifts all
-    others. A changed constant then changes nothing else.
-    """
+    """Code as Python runs it: no line numbers, comments or docstring, which would shift the numbers of constants."""
     constants: dict[str, Any] = {}
     steps = []
     for step in dis.get_instructions(code):
@@ -205,14 +196,9 @@ def _code_tree(code: CodeType) -> dict[str, Any]:
             constants.setdefault(repr(tree), tree)
             argument = list(constants).index(repr(tree))
         steps.append((step.opname, argument))
-    parts = (
-        steps,
-        code.co_exceptiontable.hex(),
-        code.co_varnames,
-        code.co_freevars,
-        code.co_cellvars,
-        (code.co_argcount, code.co_posonlyargcount, code.co_kwonlyargcount, code.co_flags),
-    )
+    names = (code.co_varnames, code.co_freevars, code.co_cellvars)
+    counts = (code.co_argcount, code.co_posonlyargcount, code.co_kwonlyargcount, code.co_flags)
+    parts = (steps, code.co_exceptiontable.hex(), *names, counts)
     return {"constants": list(constants.values()), "names": list(code.co_names), "steps": _digest(repr(parts).encode())}
 
 
@@ -230,11 +216,7 @@ _BUILTIN = (types.BuiltinFunctionType, types.MethodWrapperType)
 
 
 def describe(trainer: Any) -> Any:
-    """A trainer as a tree of dictionaries, lists and values: the same in every process, different after any change.
-
-    Functions are described by their code, defaults, closures and the globals that they read, and so on for everything
-    that these hold; arrays and tensors by digests; what a library defines by its name and version.
-    """
+    """A trainer as a tree of dictionaries, lists and values: the same in every process, different after any change."""
     try:
         return _Walker()(trainer, "trainer")
     except _UndescribableError as error:

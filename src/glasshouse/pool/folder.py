@@ -207,10 +207,7 @@ def _is_sealed(found: dict[str, Any], seal: str) -> bool:
 
 
 class Claims:
-    """Locks of groups of models, which the system releases when a process dies; a file stands for some of the groups.
-
-    The files, ``.claims`` and ``.claims-0`` to ``-60``, stay in the pool's folder, empty.
-    """
+    """Locks of groups of models, ``.claims`` and ``.claims-0`` to ``-60``; the system releases a dead process's."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder

@@ -51,7 +51,10 @@ def stored(
     """A trained model as bytes, the same for the same weights; or its answers. With figures of its training."""
     if kind_of(trainer, population) == "answers":
         data, how = population.training_data, how or QueryOptions()
-        kept = KeptAnswers(population_predictions(model, data)) if data.regression else how.kept(model, data)
+        if data.regression:
+            kept = KeptAnswers(population_predictions(model, data, QueryOptions()))
+        else:
+            kept = how.kept(model, data)
         metrics = _metrics(kept, trainer, population, members, how)
         return StoredModel("answers", safetensors.numpy.save(kept.arrays()), metrics)
     if not is_module(model):

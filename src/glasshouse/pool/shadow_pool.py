@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from glasshouse.compute import Compute, ThisProcess
 from glasshouse.core.arrays import BoolArray
-from glasshouse.core.errors import InputError, naming
+from glasshouse.core.errors import InputError, naming, placed
 from glasshouse.core.optional import installed_version
 from glasshouse.core.progress import note_work, track
 from glasshouse.core.randomness import seed_for
@@ -150,10 +150,9 @@ class ShadowPool:
             folder = self.train(progress=False)
             for index in range(len(self)):
                 kind, content = folder.read(index)
-                try:
-                    yield restored(kind, content, self.trainer, self.population)
-                except InputError as error:
-                    raise InputError(*[f"{self.folder}: model {index}: {fault}" for fault in error.faults]) from error
+                with placed(f"{self.folder}: model {index}"):
+                    model = restored(kind, content, self.trainer, self.population)
+                yield model
             return
         note_work("Shadow models were being trained; without a pool they are not kept.")
         if isinstance(self.compute, ThisProcess):
@@ -264,10 +263,7 @@ class ShadowPool:
 
 
 def described(trainer: Any) -> str:
-    """A trainer as one line for reports: its settings, its architecture, or its source code.
-
-    A pool is identified by `describe`, not by this line, which does not show every value.
-    """
+    """A trainer as one line for readers, which does not show every value: settings, architecture, or source code."""
     text = re.sub(r" at 0x[0-9a-f]+", "", repr(trainer))
     factory = getattr(trainer, "module", None) or getattr(trainer, "model", None)
     if callable(factory):

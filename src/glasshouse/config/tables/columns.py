@@ -62,8 +62,7 @@ def date_reader(cells: Collection[str], *, place: str) -> Callable[[str], float]
     """How to read these cells as dates, in days since 1970 (UTC where a zone is given); None if they are not dates.
 
     Known are ``2021-03-28``, ``2021/3/28``, ``28.3.2021`` and, if the days tell which number is the month,
-    ``28/3/2021`` and ``3/28/2021``; each may have a time. None of the cells is empty; ``place`` is the file and the
-    column, for errors.
+    ``28/3/2021`` and ``3/28/2021``; each may have a time. ``place`` is the file and the column.
     """
     if cells and all(_YEAR_FIRST.fullmatch(cell) for cell in cells):
         return lambda cell: _days(cell, _YEAR_FIRST, (1, 2, 3), place)
