@@ -12,7 +12,9 @@ from scipy.special import logsumexp
 from glasshouse.core.arrays import BoolArray, FloatArray
 from glasshouse.core.numerics import (
     area_under_roc,
+    finite_logits,
     log_mean_exp,
+    log_normal_farther,
     logits_from_probabilities,
     loss_to_margin,
     not_finite,
@@ -89,3 +91,13 @@ def test_probabilities_come_back_from_their_logarithms_with_exact_zeros() -> Non
     assert back is not None
     np.testing.assert_array_equal(back, shares)
     assert probabilities_from_logits(np.array([[3.0, 2.0]])) is None
+
+
+def test_minus_infinity_counts_as_an_exact_zero() -> None:
+    logits = np.array([[1.0, -np.inf, 0.0]])
+    assert finite_logits(logits).round(2).tolist() == [[1.0, -35.04, 0.0]]
+
+
+def test_a_normal_number_is_farther_from_zero_as_tables_say() -> None:
+    found = np.exp(log_normal_farther(np.array([0.0, -1.96]), np.array([5.0, 0.0])))
+    assert found.round(3).tolist() == [1.0, 0.05]

@@ -24,6 +24,9 @@ from glasshouse.core.errors import InputError
 from glasshouse.io.limits import keep_limits, limits_for_workers
 
 _NUMBER = "number"
+_LOOK = 1.0  # seconds between two looks at the parent
+_VISIBLE = "CUDA_VISIBLE_DEVICES"
+_SAFE_PATH = "PYTHONSAFEPATH"
 
 
 class Address(tuple[str, int, bytes]):
@@ -76,11 +79,6 @@ def ask_desk(address: Address, what: str) -> bytes:
     with Client((host, port), authkey=secret) as line:
         line.send_bytes(what.encode())
         return line.recv_bytes()
-
-
-_LOOK = 1.0  # seconds between two looks at the parent
-_VISIBLE = "CUDA_VISIBLE_DEVICES"
-_SAFE_PATH = "PYTHONSAFEPATH"
 
 
 @dataclass(frozen=True, kw_only=True)

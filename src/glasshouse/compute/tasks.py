@@ -33,9 +33,8 @@ class _Place:
     @property
     def workers(self) -> Compute:
         if self._workers is None:
-            opened = getattr(self._compute, "opened", None)  # a user's own place may have no such method
-            context = nullcontext(self._compute) if opened is None else opened()
-            self._workers = self._stack.enter_context(context)
+            opened = getattr(self._compute, "opened", lambda: nullcontext(self._compute))  # a user's own may have none
+            self._workers = self._stack.enter_context(opened())
         return self._workers
 
 

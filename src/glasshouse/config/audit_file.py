@@ -44,6 +44,25 @@ from glasshouse.io.limits import process_limit
 from glasshouse.query.labels_only import LabelOnly
 from glasshouse.report.advice import Advice
 
+_Seed = Annotated[int, Field(ge=0, le=2**63)]
+_Whole = Annotated[int, Field(ge=-(10**6), le=10**6)]  # epochs or folds; more is a slip of the hand, or malice
+_Width = Annotated[int, Field(ge=-(10**5), le=10**5)]
+# by how a class writes the type of a parameter: what a value of a file must be, and how an error calls it
+_KINDS: dict[str, tuple[Any, str]] = {
+    "bool": (bool, "true or false"),
+    "int": (_Whole, "a whole number up to a million"),
+    "float": (float, "a number"),
+    **dict.fromkeys(("str", "Mode", "Hops", "Literal"), (str, "a word")),
+    "None": (None, "null"),
+    "ArrayLike": (list[float], "a list of numbers"),
+    "Sequence[str]": (list[str], "a list of words"),
+    "tuple[float, ...]": (list[float], "a list of numbers"),
+    "tuple[int, ...]": (list[_Width], "a list of whole numbers up to 100 000"),
+}
+_MOST_SHADOWS = 100_000
+_MOST_MINUTES = 1e6
+_LOG = logging.getLogger("glasshouse")
+
 
 class TrainedTarget(Strict):
     """A target trained here, on the members that the data names or on a random share."""
@@ -85,23 +104,6 @@ class PythonTarget(Strict):
 
 
 Target = Annotated[TrainedTarget | PythonTarget, Field(discriminator="kind")]
-
-
-_Seed = Annotated[int, Field(ge=0, le=2**63)]
-_Whole = Annotated[int, Field(ge=-(10**6), le=10**6)]  # epochs or folds; more is a slip of the hand, or malice
-_Width = Annotated[int, Field(ge=-(10**5), le=10**5)]
-# by how a class writes the type of a parameter: what a value of a file must be, and how an error calls it
-_KINDS: dict[str, tuple[Any, str]] = {
-    "bool": (bool, "true or false"),
-    "int": (_Whole, "a whole number up to a million"),
-    "float": (float, "a number"),
-    **dict.fromkeys(("str", "Mode", "Hops", "Literal"), (str, "a word")),
-    "None": (None, "null"),
-    "ArrayLike": (list[float], "a list of numbers"),
-    "Sequence[str]": (list[str], "a list of words"),
-    "tuple[float, ...]": (list[float], "a list of numbers"),
-    "tuple[int, ...]": (list[_Width], "a list of whole numbers up to 100 000"),
-}
 
 
 def _is_of(kind: Any, value: Any) -> bool:
@@ -153,11 +155,6 @@ def _refuse_other_kinds(field: dataclasses.Field[Any], value: Any) -> None:
 
 
 AttackEntry = Annotated[str | dict[str, Any], AfterValidator(known_attack)]
-
-
-_MOST_SHADOWS = 100_000
-_MOST_MINUTES = 1e6
-_LOG = logging.getLogger("glasshouse")
 
 
 class ClaimSection(Strict):

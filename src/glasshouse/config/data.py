@@ -23,6 +23,7 @@ from glasshouse.io.guarded import guarded
 
 _OWN = ("x", "y", "ids", "members")
 _AT_ONCE = 2**22  # features that are checked at once
+_LOG = logging.getLogger("glasshouse")
 
 
 def read_archive(section: TableSection, path: Path) -> Dataset:
@@ -71,9 +72,6 @@ def _check_features(x: NDArray[Any], path: Path) -> None:
             f"{path}: x: record {first_of(bad)} has a feature that is NaN, infinite or above {LARGEST:g}; fill it in, "
             f"or leave the record out."
         )
-
-
-_LOG = logging.getLogger("glasshouse")
 
 
 class _Named(Strict):
@@ -127,9 +125,7 @@ class PythonData(Strict):
 
     def load(self, folder: Path, seed: int) -> Dataset:
         """Whatever the function gives, checked to be a population."""
-        made = called(self.factory, folder, "data.factory")
-        if not isinstance(made, Population):
-            raise InputError(f"data.factory: {self.factory} gave {type(made).__name__}; expected a Population.")
+        made = called(self.factory, folder, "data.factory", kind=Population, expected="a Population")
         return Dataset(name="python", about=f"{len(made)} records from {self.factory}.", population=made)
 
 

@@ -82,11 +82,14 @@ def imported(name: str, folder: Path, place: str) -> Any:
     return found
 
 
-def called(name: str, folder: Path, place: str) -> Any:
-    """What a function of the user gives; where it fails, the error names the line of the user's code."""
+def called(name: str, folder: Path, place: str, *, kind: type = object, expected: str = "") -> Any:
+    """What a function of the user gives, of this kind; where it fails, the error names the line of the user's code."""
     function = imported(name, folder, place)
     with reported(f"{place}: {name} failed"):
-        return function()
+        made = function()
+    if not isinstance(made, kind):
+        raise InputError(f"{place}: {name} gave {type(made).__name__}; expected {expected}.")
+    return made
 
 
 @contextmanager

@@ -21,6 +21,17 @@ from glasshouse.io.limits import check_memory
 _SHOWN = 50  # faults of one file
 
 Share = Annotated[float, pydantic.Field(gt=0, lt=1)]
+MOST_EPOCHS = 10**6  # of a network; more is a slip of the hand, or malice
+_COPIES = 4 * 4  # bytes of a weight in float32, with its gradient and two moments of Adam
+_TREE = 2**11  # bytes of the smallest tree with what scikit-learn keeps about it
+_ROUNDS = {  # how the libraries call the number of trees, or of estimators of any kind
+    *("n_estimators", "iterations", "num_boost_round", "num_trees", "num_tree", "num_iterations", "num_iteration"),
+    *("num_round", "num_rounds", "nrounds", "n_iter"),
+}
+# how the libraries call the number of threads
+THREADS = frozenset({"n_jobs", "nthread", "nthreads", "num_thread", "num_threads", "n_threads", "thread_count"})
+_MOST_THREADS = 1024  # with 100 000, LightGBM and CatBoost end the process
+_PER_RECORD = 9  # bytes of a shadow model about a record: the loss, and whether it was a member
 
 
 class Strict(pydantic.BaseModel):
@@ -96,20 +107,6 @@ def _tags(section: type[Strict]) -> set[str]:
 
 def _keys(section: type[Strict]) -> set[str]:
     return {name for name, _ in _properties(section)}
-
-
-MOST_EPOCHS = 10**6  # of a network; more is a slip of the hand, or malice
-
-_COPIES = 4 * 4  # bytes of a weight in float32, with its gradient and two moments of Adam
-_TREE = 2**11  # bytes of the smallest tree with what scikit-learn keeps about it
-_ROUNDS = {  # how the libraries call the number of trees, or of estimators of any kind
-    *("n_estimators", "iterations", "num_boost_round", "num_trees", "num_tree", "num_iterations", "num_iteration"),
-    *("num_round", "num_rounds", "nrounds", "n_iter"),
-}
-# how the libraries call the number of threads
-THREADS = frozenset({"n_jobs", "nthread", "nthreads", "num_thread", "num_threads", "n_threads", "thread_count"})
-_MOST_THREADS = 1024  # with 100 000, LightGBM and CatBoost end the process
-_PER_RECORD = 9  # bytes of a shadow model about a record: the loss, and whether it was a member
 
 
 def check_network(widths: Sequence[int], *, place: str) -> None:

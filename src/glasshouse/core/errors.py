@@ -88,12 +88,6 @@ def shortened(value: Any, *, most: int = 80, quoted: bool = True) -> str:
     """A value from outside as an error quotes it: what is long is cut in the middle, and never written out first.
 
     ``most`` is the number of characters, about; text is ``quoted`` as Python writes it.
-
-    Example:
-        >>> shortened("ann"), shortened("x" * 100_000, most=20)
-        ("'ann'", "'xxxxxxx…xxxxxxx' (100000 characters)")
-        >>> shortened(10**6000), shortened([0] * 1000)
-        ('a whole number of 19932 bits', '[0, 0, 0, 0, 0, 0, ...]')
     """
     if not isinstance(value, str):
         return shortened(_REPR.repr(value), most=most, quoted=False)

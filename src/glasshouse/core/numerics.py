@@ -64,12 +64,7 @@ def refuse_not_finite(wrong: BoolArray, ids: TextArray, *, place: str, advice: s
 
 
 def finite_logits(logits: FloatArray) -> FloatArray:
-    """Logits [..., C] with minus infinity, which passes the gate for other classes, as an exact 0 counts.
-
-    Example:
-        >>> finite_logits(np.array([[1.0, -np.inf, 0.0]])).round(2)
-        array([[  1.  , -35.04,   0.  ]])
-    """
+    """Logits [..., C] with minus infinity, which passes the gate for other classes, as an exact 0 counts."""
     if np.isfinite(logits).all():
         return logits
     return np.where(np.isneginf(logits), logits.max(axis=-1, keepdims=True) + _ZERO_MARKS[0], logits)
@@ -151,12 +146,7 @@ def margin_to_loss(margin: FloatArray) -> FloatArray:
 
 
 def log_normal_farther(value: FloatArray, mean: FloatArray) -> FloatArray:
-    """Log of the probability that a normal number around ``mean``, with variance 1, is at least as far from 0, [N].
-
-    Example:
-        >>> np.exp(log_normal_farther(np.array([0.0, -1.96]), np.array([5.0, 0.0]))).round(3)
-        array([1.  , 0.05])
-    """
+    """Log of the probability that a normal number around ``mean``, with variance 1, is at least as far from 0, [N]."""
     away = np.abs(value)
     return np.asarray(np.minimum(np.logaddexp(log_ndtr(-away - mean), log_ndtr(mean - away)), 0.0))
 

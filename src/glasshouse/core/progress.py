@@ -25,6 +25,7 @@ _INNER: ContextVar[bool | None] = ContextVar("_INNER", default=False)
 
 _FIRST, _NEXT = 10.0, 30.0  # seconds of work before the first plain line, and between two
 _BEAT = 5.0  # seconds between two looks at the clock, while a step counts nothing
+_BEGUN: dict[str, None] = {}  # in the order in which the steps began
 
 
 class _Rate(ProgressColumn):
@@ -177,9 +178,6 @@ def _shown(label: str, *, total: int, unit: str) -> Iterator[Callable[[int], Non
         task = bars.add_task(label, total=total, unit=unit)
         yield lambda count: bars.advance(task, count)
     console.print(f"[dim]{label}: {total} {unit} in {time.monotonic() - started:.1f} s[/dim]")
-
-
-_BEGUN: dict[str, None] = {}  # in the order in which the steps began
 
 
 def note_work(step: str, *, instead_of: str = "") -> None:

@@ -15,6 +15,7 @@ Found = TypeVar("Found")
 _MANY = 1 << 16  # records; with fewer, threads take longer to start than the work
 _VALUES = 1 << 15  # numbers of one block: a quarter of a megabyte, so that a block and what is made of it stay in cache
 _FEWEST = 256  # records of a block; with fewer, calls take longer than the work
+_WORKING = threading.local()  # has an attribute in threads that work already
 
 
 def side_by_side(function: Callable[[Any], Found], items: Iterable[Any], *, records: int) -> list[Found]:
@@ -22,9 +23,6 @@ def side_by_side(function: Callable[[Any], Found], items: Iterable[Any], *, reco
     if records < _MANY:
         return [function(item) for item in items]
     return in_threads(function, items)
-
-
-_WORKING = threading.local()  # has an attribute in threads that work already
 
 
 def in_threads(function: Callable[[Any], Found], items: Iterable[Any], *, jobs: int = -1) -> list[Found]:

@@ -13,6 +13,8 @@ from glasshouse.core.errors import InputError
 
 _FEW = 20  # different numbers that may well be classes, whatever they are
 _RECORDS_EACH = 3  # on average, of a class that a model can learn
+_EMPTY = ("", "nan", "<NA>", "NaT")  # what numpy and pandas make of an empty cell when they write it as text
+_LONGEST = 256  # characters of an id or a label: numpy keeps every text as long as the longest one
 
 
 def as_targets(given: NDArray[Any], classes: ArrayLike | None = None) -> FloatArray:
@@ -63,10 +65,6 @@ def is_missing(value: Any) -> bool:
     if value is None or type(value).__name__ in ("NAType", "NaTType"):
         return True
     return isinstance(value, float) and value != value  # numpy's float64 is a float too
-
-
-_EMPTY = ("", "nan", "<NA>", "NaT")  # what numpy and pandas make of an empty cell when they write it as text
-_LONGEST = 256  # characters of an id or a label: numpy keeps every text as long as the longest one
 
 
 def as_labels(given: Any) -> NDArray[Any]:

@@ -23,6 +23,16 @@ from glasshouse.io.arrays import read_npz
 from glasshouse.io.guarded import guarded, read_content
 from glasshouse.io.limits import check_memory
 
+_TIMES = 12  # how much larger the cells are than the file
+_IMAGES = 50_000
+_SIDE = 32
+_PIXELS = 3 * _SIDE * _SIDE
+_ACROSS = 100  # images in a row, and in a column, of a sheet
+_SHEETS = 5
+_LABELS = "labels.npz"  # beside the sheets
+_COLOURS = (3, _SIDE, _SIDE)
+Bytes = NDArray[np.uint8]
+
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Dataset:
@@ -76,9 +86,6 @@ def digits(*, mislabelled: float = 0.1, seed: int = 0) -> Dataset:
     return Dataset(name="digits", about=about, population=population, wrong_labels=wrong)
 
 
-_TIMES = 12  # how much larger the cells are than the file
-
-
 def adult(*, records: int | None = None, seed: int = 0) -> Dataset:
     """Census income (UCI Adult): ``adult/adult.data`` and ``adult/adult.test`` under `data_root`, all or some records.
 
@@ -116,16 +123,6 @@ def _encoded(column: np.ndarray) -> FloatArray:
         check_memory(9 * len(column) * len(found), place="adult", what="a column with a feature for each text takes")
         return np.asarray(column[:, None] == found[None, :], dtype=np.float64)
     return np.asarray((values - values.mean()) / (values.std() or 1.0))[:, None]
-
-
-_IMAGES = 50_000
-_SIDE = 32
-_PIXELS = 3 * _SIDE * _SIDE
-_ACROSS = 100  # images in a row, and in a column, of a sheet
-_SHEETS = 5
-_LABELS = "labels.npz"  # beside the sheets
-_COLOURS = (3, _SIDE, _SIDE)
-Bytes = NDArray[np.uint8]
 
 
 @dataclass(frozen=True, kw_only=True)

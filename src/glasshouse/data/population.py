@@ -223,15 +223,10 @@ class Population:
 
 
 class Parts(NamedTuple):
-    """A population and the members of its target, as ``audit(population, members=members, …)`` takes them.
+    """A population and the members of its target, as ``audit(population, members=members, …)`` takes them."""
 
-    Args:
-        population: all records, those of the training first.
-        members: [N] which records trained the target.
-    """
-
-    population: Population
-    members: BoolArray
+    population: Population  # all records, those of the training first
+    members: BoolArray  # [N] which records trained the target
 
 
 def _kind(classes: NDArray[Any]) -> str:

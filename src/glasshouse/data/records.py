@@ -59,7 +59,9 @@ def recognised(x: Any) -> Records | None:
     """A container of registered records, if ``x`` is one or holds them."""
     if isinstance(x, Records):
         return x
-    make = _maker(x) or (_maker(x[0]) if _is_list(x) else None)
+    listed = isinstance(x, list | tuple) or is_made_by(x, "torch.utils.data", "Dataset")
+    readable = listed and isinstance(x, Sized) and len(x) > 0  # one by one
+    make = _maker(x) or (_maker(x[0]) if readable else None)
     return None if make is None else make(x)
 
 
@@ -70,12 +72,6 @@ def row_batches(x: Any, count: int, size: int) -> Iterator[IntArray]:
         return
     for start in range(0, count, size):
         yield np.arange(start, min(start + size, count))
-
-
-def _is_list(x: Any) -> bool:
-    """Whether records can be read from it one by one."""
-    readable = isinstance(x, list | tuple) or is_made_by(x, "torch.utils.data", "Dataset")
-    return readable and isinstance(x, Sized) and len(x) > 0
 
 
 def _maker(one: Any) -> Callable[[Any], Records] | None:

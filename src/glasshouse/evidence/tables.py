@@ -26,6 +26,23 @@ from glasshouse.io.limits import check_memory
 from glasshouse.query import vote_step
 
 Arrays = dict[str, NDArray[Any]]
+_FLAGS = {
+    **dict.fromkeys(("1", "true", "yes", "1.0"), 1),
+    **dict.fromkeys(("0", "false", "no", "0.0"), 0),
+    **dict.fromkeys(("", "none", "nan", "null"), -1),
+}
+_KINDS = {  # of output: the names of its columns, with the number of the class
+    "loss": re.compile("loss()"),
+    "logits": re.compile(r"logit_(\d{1,6})"),
+    "probabilities": re.compile(r"probability_(\d{1,6})"),
+}
+Columns = dict[str, list[str]]  # cells by the name of the column; in an array all would be as wide as the longest
+_ROWS = 10_000  # of one part
+_OF_CELL = 80  # bytes that Python needs for a cell besides its letters
+_POINTER = 8
+_NUMERIC = ("integer", "floating", "boolean", "null", "decimal", "temporal")  # types of columns besides text
+_SEPARATORS = (",", ";", "\t", "|")
+_SAMPLE = 100  # rows that must agree on the separator
 
 
 def outputs_to_losses(
@@ -120,20 +137,6 @@ def _whole_rows(rows: NDArray[Any], ids: TextArray, *, place: str) -> tuple[NDAr
     if wrong.any():
         raise InputError(f"{place}: record {str(ids[wrong][0])!r} does not hold probabilities that sum to 1.")
     return rows, []
-
-
-_FLAGS = {
-    **dict.fromkeys(("1", "true", "yes", "1.0"), 1),
-    **dict.fromkeys(("0", "false", "no", "0.0"), 0),
-    **dict.fromkeys(("", "none", "nan", "null"), -1),
-}
-_KINDS = {  # of output: the names of its columns, with the number of the class
-    "loss": re.compile("loss()"),
-    "logits": re.compile(r"logit_(\d{1,6})"),
-    "probabilities": re.compile(r"probability_(\d{1,6})"),
-}
-
-Columns = dict[str, list[str]]  # cells by the name of the column; in an array all would be as wide as the longest
 
 
 def tidy_arrays(columns: Columns) -> Arrays:
@@ -238,12 +241,6 @@ def _numbers(cells: Sequence[str], name: str) -> FloatArray:
     return np.array([float(cell) for cell in cells], dtype=np.float64)
 
 
-_ROWS = 10_000  # of one part
-_OF_CELL = 80  # bytes that Python needs for a cell besides its letters
-_POINTER = 8
-_NUMERIC = ("integer", "floating", "boolean", "null", "decimal", "temporal")  # types of columns besides text
-
-
 def parquet_columns(path: Path) -> Columns:
     """The cells of each column as text; equal texts are one object, so a long one takes its memory once."""
     with needs_extra("Reading parquet", package="pyarrow", extra="tables"):
@@ -304,10 +301,6 @@ class _Budget:
 
 def _text(value: Any) -> str:
     return "" if value is None else repr(value) if isinstance(value, float) else str(value).strip()
-
-
-_SEPARATORS = (",", ";", "\t", "|")
-_SAMPLE = 100  # rows that must agree on the separator
 
 
 class TextTable(NamedTuple):

@@ -37,6 +37,9 @@ _DIRECTORY = 2**20  # bytes of the list of members: some thousands of them
 _COUNT_FIELD, _SIZE_FIELD = 4, 5  # of what `zipfile` finds at the end of an archive
 _LARGE = 2**20  # bytes from which on an array is mapped; smaller ones are read
 _LOCAL, _LENGTHS = 30, 26  # the header before a member of a zip archive, and where it has the lengths of what follows
+_SAFETENSORS = "a .safetensors file"
+_HEADER = 2**20  # bytes of the list of arrays: thousands of them
+_TENSOR_KINDS = {"BOOL": "?", "U8": "u1", "I8": "i1", "I16": "<i2", "I32": "<i4", "I64": "<i8"}
 
 
 def read_npz(
@@ -226,9 +229,6 @@ def _check_truth_values(values: NDArray[Any], place: str) -> None:
         raise InputError(f"{place}: is damaged: a truth value is neither 0 nor 1.")
 
 
-_SAFETENSORS = "a .safetensors file"
-_HEADER = 2**20  # bytes of the list of arrays: thousands of them
-_TENSOR_KINDS = {"BOOL": "?", "U8": "u1", "I8": "i1", "I16": "<i2", "I32": "<i4", "I64": "<i8"}
 _TENSOR_KINDS |= {"F16": "<f2", "F32": "<f4", "F64": "<f8"}
 
 

@@ -21,6 +21,11 @@ _TIMES = 3  # the bytes, the text and the texts in it
 _OF_ENTRY = 64  # bytes that Python needs for a value besides its letters
 _JSON_DEPTH = 200
 _JSON_DIGITS = 400  # of the largest float there are 309
+_BYTES = 256 * 2**10  # of a file of settings
+_ENTRIES = 10_000  # in it
+_YAML_DEPTH = 50
+_YAML_DIGITS = 100  # of a number
+_NUMBERS = (":int", ":float")  # how their tags end
 
 
 def read_json(path: Path, *, advice: str = "", missing: str = "there is no such file.") -> dict[str, Any]:
@@ -71,13 +76,6 @@ def _check_depth(found: Any) -> None:
         nested = [one for one in level if isinstance(one, dict | list)]
         level = [inside for one in nested for inside in (one.values() if isinstance(one, dict) else one)]
         depth += 1
-
-
-_BYTES = 256 * 2**10
-_ENTRIES = 10_000
-_YAML_DEPTH = 50
-_YAML_DIGITS = 100  # of a number
-_NUMBERS = (":int", ":float")  # how their tags end
 
 
 def read_settings(path: Path) -> dict[Any, Any]:

@@ -23,6 +23,20 @@ from pathlib import Path
 
 from glasshouse.core.errors import InputError, shortened
 
+_CANNOT_SYNC = (errno.EINVAL, errno.ENOTSUP, errno.EBADF)  # some network disks have no sync of folders
+_SHARED: ContextVar[bool | None] = ContextVar("_SHARED", default=None)  # None: as the environment says
+# files that a run's list leaves out: each can be written again from the others
+MADE_AGAIN = ("report.html", "run.json", "appendix.html", "appendix.md", "appendix.json")
+_UNFINISHED, _ASIDE = "glasshouse-unfinished", "glasshouse-replaced"
+_OURS = re.compile(rf"\.(.+)\.({_UNFINISHED}|{_ASIDE})-[a-z0-9_]{{8}}", re.DOTALL)
+_OLDER = re.compile(r"\..+\.unfinished-[a-z0-9_]{8}", re.DOTALL)  # files only: earlier versions named them so
+_TRIES = 5
+_TAKEN_AWAY = "other programs remove new files there"
+NOTHING_LEFT = "Nothing was left behind."
+_HERE = -100  # AT_FDCWD: paths are relative to the working folder
+_EXCHANGE = 2  # RENAME_EXCHANGE
+_CANNOT = (errno.ENOSYS, errno.EINVAL, errno.ENOTSUP, errno.EPERM)  # the kernel, the file system, or a sandbox
+
 
 def resolved(path: Path | str) -> Path:
     """The absolute path of a place, without links; links in a circle are refused."""
@@ -41,10 +55,6 @@ def check_name(path: Path | str) -> None:
     except (OSError, ValueError) as error:
         said = error.strerror if isinstance(error, OSError) else error
         raise InputError(f"{shortened(str(path))}: is not a place: {said}.") from error
-
-
-_CANNOT_SYNC = (errno.EINVAL, errno.ENOTSUP, errno.EBADF)  # some network disks have no sync of folders
-_SHARED: ContextVar[bool | None] = ContextVar("_SHARED", default=None)  # None: as the environment says
 
 
 @contextmanager
@@ -123,10 +133,6 @@ def _opened(folder: Path) -> Iterator[int | None]:
         os.close(handle)
 
 
-# files that a run's list leaves out: each can be written again from the others
-MADE_AGAIN = ("report.html", "run.json", "appendix.html", "appendix.md", "appendix.json")
-
-
 def digest(path: Path) -> str:
     """SHA-256 of a file's content, as ``run.json`` keeps it."""
     with path.open("rb") as file:
@@ -172,13 +178,6 @@ def _listed(manifest: Path) -> dict[str, str] | None:
         return {str(name): str(known["sha256"]) for name, known in found["files"].items()}
     except (ValueError, RecursionError, KeyError, TypeError, AttributeError):
         return None
-
-
-_UNFINISHED, _ASIDE = "glasshouse-unfinished", "glasshouse-replaced"
-_OURS = re.compile(rf"\.(.+)\.({_UNFINISHED}|{_ASIDE})-[a-z0-9_]{{8}}", re.DOTALL)
-_OLDER = re.compile(r"\..+\.unfinished-[a-z0-9_]{8}", re.DOTALL)  # files only: earlier versions named them so
-_TRIES = 5
-_TAKEN_AWAY = "other programs remove new files there"
 
 
 @contextmanager
@@ -292,9 +291,6 @@ def _is_at(handle: int, path: Path | str) -> bool:
         return False
 
 
-NOTHING_LEFT = "Nothing was left behind."
-
-
 def write_file(path: Path | str, content: bytes | str, *, once: bool = False) -> Path:
     """Write a file, and the folders above it, so that a reader finds the old content or the new one, never a part.
 
@@ -337,11 +333,6 @@ def said_clearly(path: Path, *, kept: str = NOTHING_LEFT) -> Iterator[None]:
         yield
     except OSError as error:
         raise InputError(f"{path}: cannot be written: {error.strerror or error}. {kept}") from error
-
-
-_HERE = -100  # AT_FDCWD: paths are relative to the working folder
-_EXCHANGE = 2  # RENAME_EXCHANGE
-_CANNOT = (errno.ENOSYS, errno.EINVAL, errno.ENOTSUP, errno.EPERM)  # the kernel, the file system, or a sandbox
 
 
 def exchange(one: Path, other: Path) -> bool:

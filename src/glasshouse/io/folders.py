@@ -19,6 +19,9 @@ PAGE_MARK = " · Glasshouse</title>"  # near the start of every page that Glassh
 RECORD_MARK = "glasshouse_record"  # the first key of an evidence file for programs
 _MARKS = (PAGE_MARK, RECORD_MARK, 'classname="glasshouse.policy"')  # the last: of the findings for a build server
 _UNTOUCHED = "Nothing was changed."
+_LOG = logging.getLogger("glasshouse")
+_TAKEN = (errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR)
+_TRIES = 5
 
 
 def check_free(path: Path | str, *, overwrite: bool = False) -> None:
@@ -110,11 +113,6 @@ def _probe(path: Path) -> None:
         path = path.parent
     with files.unfinished_folder(path) as building, contextlib.suppress(FileNotFoundError):
         building.rmdir()
-
-
-_LOG = logging.getLogger("glasshouse")
-_TAKEN = (errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR)
-_TRIES = 5
 
 
 @contextmanager

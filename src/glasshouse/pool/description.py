@@ -28,6 +28,13 @@ from glasshouse.core.optional import installed_version, is_made_by, is_tensor
 from glasshouse.training.trainer import Versioned
 
 _PYTHON = f"python {sys.version_info.major}.{sys.version_info.minor}"
+Walk = Callable[[Any, str], Any]  # a value and its path to a tree of plain data
+_GLOBAL = {"LOAD_GLOBAL", "LOAD_NAME", "LOAD_FROM_DICT_OR_GLOBALS"}
+_METHODS = (types.MethodDescriptorType, types.WrapperDescriptorType)
+_MACHINERY = (*_METHODS, types.GetSetDescriptorType, types.MemberDescriptorType)  # what Python itself puts into a class
+_LONG = 64  # a longer list or dictionary is kept as a digest
+_BUILTIN = (types.BuiltinFunctionType, types.MethodWrapperType)
+_NOT_PLAIN = object()
 
 
 def library_of(module: str | None) -> str | None:
@@ -66,13 +73,6 @@ def _version(top: str, module: ModuleType | None) -> str:
     if not isinstance(told, str):
         told = installed_version(top) or "of unknown version"
     return told.partition("+")[0]
-
-
-Walk = Callable[[Any, str], Any]  # a value and its path to a tree of plain data
-
-_GLOBAL = {"LOAD_GLOBAL", "LOAD_NAME", "LOAD_FROM_DICT_OR_GLOBALS"}
-_METHODS = (types.MethodDescriptorType, types.WrapperDescriptorType)
-_MACHINERY = (*_METHODS, types.GetSetDescriptorType, types.MemberDescriptorType)  # what Python itself puts into a class
 
 
 def named(thing: Any) -> str | None:
@@ -211,10 +211,6 @@ def _constant(value: Any) -> Any:
     return repr(value)
 
 
-_LONG = 64  # a longer list or dictionary is kept as a digest
-_BUILTIN = (types.BuiltinFunctionType, types.MethodWrapperType)
-
-
 def describe(trainer: Any) -> Any:
     """A trainer as a tree of dictionaries, lists and values: the same in every process, different after any change."""
     try:
@@ -342,7 +338,10 @@ class _Walker:
             tree["(made by)"] = self(make, f"{path}.(made by)")
         if arguments:
             tree["(arguments)"] = self(arguments, path)
-        own = vars(value) if hasattr(value, "__dict__") and _may_hide(kind) else {}
+        # where the user's code decides what is copied, it may leave out what affects the training
+        mine = [vars(base) for base in kind.__mro__ if named(base) is None]
+        hides = any(name in one for one in mine for name in ("__getstate__", "__reduce__", "__reduce_ex__"))
+        own = vars(value) if hides and hasattr(value, "__dict__") else {}
         for part in (own, *(state if isinstance(state, tuple) else (state,))):
             if isinstance(part, dict) and all(isinstance(name, str) for name in part):
                 tree |= _each({name: part[name] for name in sorted(part) if name not in tree}, self, path)
@@ -355,12 +354,6 @@ class _Walker:
         return tree
 
 
-def _may_hide(kind: type) -> bool:
-    """Whether the user's code decides what is copied of an object, and so may leave out what affects the training."""
-    mine = [vars(base) for base in kind.__mro__ if named(base) is None]
-    return any(name in one for one in mine for name in ("__getstate__", "__reduce__", "__reduce_ex__"))
-
-
 def _reduced(value: Any, path: str) -> Any:
     """How Python would copy an object: its name, or the function that makes it, arguments, state, items and entries."""
     try:
@@ -369,9 +362,6 @@ def _reduced(value: Any, path: str) -> Any:
     except Exception:
         kind = f"{type(value).__module__}.{type(value).__qualname__}"
         raise _UndescribableError(f"{path}: holds an object of type {kind}") from None
-
-
-_NOT_PLAIN = object()
 
 
 def _plain(value: Any) -> Any:

@@ -26,6 +26,9 @@ from glasshouse.pool.model_files import StoredModel, kind_of, restored, stored
 from glasshouse.query.classify import QueryOptions
 from glasshouse.training.trainer import Trainer
 
+_LIBRARIES = ("numpy", "scikit-learn", "torch")  # whose versions a manifest holds; torch is an extra
+_LOG = logging.getLogger("glasshouse")
+
 
 class Group(NamedTuple):
     """Models that are trained together: always the same ones, so that a resumed run gives the same bytes."""
@@ -56,10 +59,6 @@ def groups_of(members: BoolArray, seeds: Sequence[int], size: int) -> list[Group
     """Consecutive models, ``size`` at a time."""
     parts = [slice(start, min(start + size, len(members))) for start in range(0, len(members), size)]
     return [Group(tuple(range(part.start, part.stop)), members[part], tuple(seeds[part])) for part in parts]
-
-
-_LIBRARIES = ("numpy", "scikit-learn", "torch")  # whose versions a manifest holds; torch is an extra
-_LOG = logging.getLogger("glasshouse")
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

@@ -92,9 +92,13 @@ def _plain_asker(model: Any, population: Population, device: str | None) -> Call
             f'members; probabilities come from voting="soft", probability=True or sklearn.calibration.'
             f"CalibratedClassifierCV. {LABELS_ADVICE}"
         )
+    such = ""
+    if name == "Booster":  # of a library
+        xgboost = type(model).__module__.startswith("xgboost")
+        such = f", such as {'lambda x: booster.predict(xgboost.DMatrix(x))' if xgboost else 'booster.predict'}"
     raise InputError(
         f"model: {name} cannot be queried. Give a torch module, an estimator with predict_proba, or a callable "
-        f"x -> logits{_booster(model)}."
+        f"x -> logits{such}."
     )
 
 
@@ -112,14 +116,6 @@ def value_asker(model: Any, population: Population, *, device: str | None, what:
         f"model: {type(model).__name__} cannot be queried. Give a torch module, an estimator with predict, or a "
         f"callable x -> {what}."
     )
-
-
-def _booster(model: Any) -> str:
-    """How the booster of a library is asked."""
-    if type(model).__name__ != "Booster":
-        return ""
-    xgboost = type(model).__module__.startswith("xgboost")
-    return f", such as {'lambda x: booster.predict(xgboost.DMatrix(x))' if xgboost else 'booster.predict'}"
 
 
 def module_asker(model: nn.Module, population: Population, *, device: str | None = None) -> Callable[[Any], Any]:

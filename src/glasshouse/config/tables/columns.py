@@ -46,6 +46,13 @@ _TIME = r"(?:[ T](\d{1,2}):(\d{2})(?::(\d{2})(?:\.\d+)?)?\s?(Z|[+-]\d{2}:?\d{2})
 _YEAR_FIRST = re.compile(r"(\d{4})[-/.](\d{1,2})[-/.](\d{1,2})" + _TIME)
 _YEAR_LAST = re.compile(r"(\d{1,2})([-/.])(\d{1,2})\2(\d{4})" + _TIME)
 _EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
+Names = Annotated[
+    tuple[str, ...],
+    BeforeValidator(one_or_more),
+    Field(strict=False),
+    WithJsonSchema({"anyOf": [{"type": "array", "items": {"type": "string"}}, {"type": "string"}]}),
+]
+_TEXT = (".csv", ".tsv", ".tab", ".txt", ".data", ".dat")
 
 
 def is_number(cell: str, decimal: Decimal) -> bool:
@@ -181,14 +188,6 @@ def read_column(
     return column("text")
 
 
-Names = Annotated[
-    tuple[str, ...],
-    BeforeValidator(one_or_more),
-    Field(strict=False),
-    WithJsonSchema({"anyOf": [{"type": "array", "items": {"type": "string"}}, {"type": "string"}]}),
-]
-
-
 class TableSection(Strict):
     """Your own records: a csv or parquet table with a label column, or an npz archive with x and y."""
 
@@ -248,9 +247,6 @@ class TableSection(Strict):
         files = " and ".join(visible(Path(name).name) for name in self.files)
         about = f"{len(population)} records from {files}."
         return Dataset(name="file", about=about, population=population, **known)
-
-
-_TEXT = (".csv", ".tsv", ".tab", ".txt", ".data", ".dat")
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

@@ -39,6 +39,12 @@ from glasshouse.io.limits import check_memory
 
 LARGEST = 1e38  # of a feature: models work in float32, where more is infinite
 _NAMED = 12  # columns that a note lists by name
+_NO_LABEL = frozenset({"", "nan", "null", "na", "n/a", "#n/a", "<na>"})  # "none" may be a class
+_WHOLE = re.compile(r"(-?(?:0|[1-9]\d{0,15}))(?:\.0*)?")
+_FEW = 20  # different values that can be classes whatever they look like
+_PER_CLASS = 10  # records per value, on average, below which many numbers are not classes
+_SPLITS = {"train": "1", "test": "0", "holdout": "0"}
+_ENOUGH = 30  # records; with fewer, a column can be like the members by chance
 
 
 class Encoded(NamedTuple):
@@ -154,13 +160,6 @@ def _like_an_id(column: Column, most: int) -> str:
     return ""
 
 
-_NO_LABEL = frozenset({"", "nan", "null", "na", "n/a", "#n/a", "<na>"})  # "none" may be a class
-
-_WHOLE = re.compile(r"(-?(?:0|[1-9]\d{0,15}))(?:\.0*)?")
-_FEW = 20  # different values that can be classes whatever they look like
-_PER_CLASS = 10  # records per value, on average, below which many numbers are not classes
-
-
 def _as_targets(cells: list[str], *, decimal: Decimal, place: str) -> NDArray[Any]:
     """[N] real numbers that a model predicts."""
     if wrong := [cell for cell in cells if not is_number(cell, decimal)]:
@@ -192,10 +191,6 @@ def as_labels(cells: list[str], *, decimal: Decimal, place: str) -> NDArray[Any]
     if set(words.values()) <= {"true", "false"}:
         return np.array([words[cell] == "true" for cell in cells])
     return short_texts(cells, place=place, what="label")
-
-
-_SPLITS = {"train": "1", "test": "0", "holdout": "0"}
-_ENOUGH = 30  # records; with fewer, a column can be like the members by chance
 
 
 def _read_members(section: TableSection, rows: Rows, ids: TextArray, folder: Path) -> BoolArray | None:
