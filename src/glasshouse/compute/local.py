@@ -34,10 +34,7 @@ class Address(tuple[str, int, bytes]):
 
 
 class Desk:
-    """Answers workers from memory, until it is closed: with parcels by key, and with a number for each worker.
-
-    Nothing lies on a disk, and nothing that a worker sends is more than the name of a parcel.
-    """
+    """Answers workers from memory with parcels by key, and a number each; they send no more than the name of one."""
 
     def __init__(self) -> None:
         self.parcels: dict[str, bytes] = {}

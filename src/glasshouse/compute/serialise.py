@@ -170,10 +170,7 @@ def _fetched(key: str) -> Any:
 
 
 def open_parcel(key: str) -> Any:
-    """The content for one task, made anew from bytes that came once: what a task changes is not seen by the next.
-
-    Modules and tensors that are parcels of their own stay; those that the last few runs did not use are dropped.
-    """
+    """The content for one task, made anew from bytes that came once; parcels of their own stay while they are used."""
     if _HERE.parcel[0] != key:
         _HERE.run += 1
         _HERE.held = {one: kept for one, kept in _HERE.held.items() if kept[1] >= _HERE.run - _KEPT}

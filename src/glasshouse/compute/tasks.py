@@ -66,9 +66,8 @@ def spread(
 ) -> Iterator[tuple[int, Result]]:
     """``function(*shared, task)`` for every task, with its position, in the order in which tasks end.
 
-    A task must give the same bytes wherever it runs, and the tasks must not depend on the number of workers; short ones
-    travel together. What cannot be sent to workers, such as an open connection, is done here. ``seconds`` is how long
-    all tasks should take here; by default the first is done here and measured.
+    A task gives the same bytes wherever it runs; what cannot be sent to workers is done here. ``seconds`` is how long
+    all should take here; by default the first is done here and measured.
     """
     place, first = _PLACE.get(), 0
     if place is not None and seconds is None and len(tasks) > 1:

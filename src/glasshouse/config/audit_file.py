@@ -180,10 +180,6 @@ class AuditFile(_Options):
     """An audit file: ``graph`` for a graph neural network, or ``data``, ``trainer`` and ``target`` for anything else.
 
     Without any of them, the embedded default is audited: a synthetic citation graph.
-
-    Example:
-        >>> AuditFile().shadows
-        8
     """
 
     model_config = ConfigDict(use_attribute_docstrings=True)  # editors show them beside the keys

@@ -1,7 +1,4 @@
-"""JSON schemas of audit files and policies, by which editors complete and check them while they are written.
-
-They say what the sections declare and no more: what needs the data or two keys at once is checked when a file is read.
-"""
+"""JSON schemas of audit files and policies, by which editors complete and check them while they are written."""
 
 from __future__ import annotations
 

@@ -18,10 +18,7 @@ _BLOCK = 2**24  # bytes that are converted at a time
 
 
 def digest_arrays(arrays: Sequence[Any], *, features: Sequence[Any] = ()) -> str:
-    """A short hash of arrays or tensors, in their order: of their types, shapes and values.
-
-    In ``features``, which come first, whole numbers count as the equal float64, whichever library read the table.
-    """
+    """A short hash of arrays or tensors: types, shapes and values; in ``features``, whole numbers count as floats."""
     digest = hashlib.sha256()
     for one, by_value in (*((one, True) for one in features), *((one, False) for one in arrays)):
         values = as_array(one)

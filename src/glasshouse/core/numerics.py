@@ -117,10 +117,7 @@ def probabilities_from_logits(logits: FloatArray) -> FloatArray | None:
 
 
 def loss_to_margin(loss: FloatArray) -> FloatArray:
-    """The logit margin log(p / (1 - p)) of a loss -log p, exactly -log(expm1(loss)); what LiRA calls the scaled logit.
-
-    It is kept between -1e100 and 708: sums of squares of margins must be finite.
-    """
+    """The logit margin log(p / (1 - p)) of a loss -log p, from -1e100 to 708, so that sums of squares are finite."""
     given = np.asarray(loss)
     margin = np.empty_like(given)
     if not given.flags.forc:  # neither the one nor the other is one stretch of memory

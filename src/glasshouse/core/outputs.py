@@ -1,15 +1,12 @@
 """What a model returns, in one form: unwrapped, checked, recognised as logits or as probabilities, and as losses.
 
-Losses of numpy arrays and of torch tensors come by one formula: softplus of the negative margin, which is the
-log-sum-exp of the other logits minus the logit of the true class. Attacks use this loss, so it keeps the digits of a
-confident answer: a confidence of 1 - 1e-40 gives 1e-40, where the usual log-softmax gives 0. The kernels in
-``graph/rule/two_layers/rows.py`` compute the same in float32.
+A loss is the softplus of the negative margin, which keeps the digits of a confident answer: a confidence of 1 - 1e-40
+gives 1e-40, and not 0. The kernels in ``graph/rule/two_layers/rows.py`` compute the same in float32.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import linear_sum_assignment
 
 from glasshouse.core.arrays import FloatArray, IntArray, as_array
-from glasshouse.core.errors import InputError, first_line
+from glasshouse.core.errors import InputError
 from glasshouse.core.numerics import margin_to_loss
 from glasshouse.core.optional import is_made_by, is_module, is_tensor
 
@@ -160,26 +157,6 @@ def ends_in_sigmoid(model: Any) -> bool:
         return False
     layers = [module for module in model.modules() if not any(True for _ in module.children())]
     return is_made_by(layers[-1], "torch.nn", "Sigmoid")
-
-
-def refusing(ask: Callable[[Any], Any], name: str) -> Callable[[Any], Any]:
-    """The same function, but what fails inside somebody else's model becomes a refusal in one line."""
-
-    def careful(x: Any) -> Any:
-        try:
-            return ask(x)
-        except InputError:
-            raise
-        except Exception as error:
-            advice = "Fit it on the members" if re.search(r"\bfit|train", str(error)) else "Try it on population.x"
-            if "unknown categories" in str(error):
-                advice = 'Say OneHotEncoder(handle_unknown="ignore"): other records have values that no member has'
-            raise InputError(
-                f"model: {name} could not answer about the population's records: {first_line(error).rstrip('.')}. "
-                f"{advice}."
-            ) from error
-
-    return careful
 
 
 def column_order_note(chosen: IntArray, labels: IntArray, classes: NDArray[Any]) -> tuple[str, ...]:

@@ -1,7 +1,6 @@
 """Progress of long steps, on standard error: items done, rate and time left; and which steps have begun.
 
-On a terminal each step has a bar. Elsewhere, as in a pipe, a file or a notebook, there is a plain line now and then:
-the first after ten seconds of work, then one every half minute, and none for what is quick.
+On a terminal each step has a bar. Elsewhere there is a plain line after ten seconds of work, then every half minute.
 """
 
 from __future__ import annotations

@@ -28,8 +28,7 @@ def side_by_side(function: Callable[[Any], Found], items: Iterable[Any], *, reco
 def in_threads(function: Callable[[Any], Found], items: Iterable[Any], *, jobs: int = -1) -> list[Found]:
     """``function`` of each item, in the order of the items, by so many threads; -1: by as many as there are cores.
 
-    The calling thread is one of them, so that the work is done even where no other can be started for lack of memory.
-    Work within the work stays in its thread. Items are taken one by one, when a thread is free for the next.
+    The calling thread is one of them, in case no other can be started for lack of memory; work within it stays there.
     """
     threads = joblib.cpu_count() if jobs == -1 else jobs
     if threads == 1 or getattr(_WORKING, "now", False):

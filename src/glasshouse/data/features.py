@@ -71,10 +71,7 @@ def joined(first: Any, second: Any) -> Any:
 
 
 def check_order(given: Any, x: Any, *, place: str) -> None:
-    """Refuse a column of pandas whose index has the rows of the data frame in another order, or only some of them.
-
-    An index that shares no row with the frame's, such as one that was numbered anew, says nothing about the order.
-    """
+    """Refuse a column of pandas whose index has a frame's rows in another order, or some; one numbered anew passes."""
     if type(given).__name__ != "Series" or not hasattr(x, "iloc") or not hasattr(given, "iloc"):
         return
     if given.index.equals(x.index) or (own := set(given.index)).isdisjoint(x.index):

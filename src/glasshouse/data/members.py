@@ -21,10 +21,9 @@ _NO = ("false", "no", "test", "0", "0.0", "holdout")
 def as_members(
     members: ArrayLike | set[str] | frozenset[str], shape: tuple[int, ...], *, place: str, ids: TextArray | None = None
 ) -> BoolArray:
-    """A membership mask of the wanted shape, [N] or [K, N] for K models: of booleans or 0 and 1, or of members' ids.
+    """A mask of the wanted shape, [N] or [K, N] for K models: of booleans, of 0 and 1, or of members' ids as text.
 
-    Where the ids [N] are known, members may be given by these, as text. Whole numbers other than a mask are refused:
-    they could be positions or ids.
+    Whole numbers other than a mask are refused: they could be positions or ids.
     """
     if isinstance(members, str) or is_frame(members) or isinstance(members, Mapping):
         kind = "the text " + repr(members) if isinstance(members, str) else f"a {type(members).__name__}"

@@ -1,7 +1,4 @@
-"""The population: records with stable ids and labels; anything else is refused with the line that makes one of it.
-
-A shadow pool takes records or the nodes of a graph: what it needs of either is `AnyPopulation`.
-"""
+"""The population: records with stable ids and labels; and what a shadow pool needs of it, or of a graph's nodes."""
 
 from __future__ import annotations
 

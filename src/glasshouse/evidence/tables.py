@@ -312,11 +312,7 @@ class TextTable(NamedTuple):
 
 
 def read_text_table(path: Path, *, names: Sequence[str] | None = None, separator: str | None = None) -> TextTable:
-    """The columns of a parquet file, or of a text file with separators.
-
-    A text file whose first line is already a record needs ``names`` of the columns. Its separator is by default the one
-    of ``, ; | tab`` that gives every row the most cells.
-    """
+    """The columns of a parquet or text file; ``names`` of them if a text file's first line is already a record."""
     if path.suffix.lower() == ".parquet":
         return TextTable(columns=parquet_columns(path))
     with guarded(path, what="a text table"):

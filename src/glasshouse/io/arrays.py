@@ -1,7 +1,4 @@
-"""Arrays from ``.npz`` and ``.safetensors``: each is judged by its header before anything is read or mapped.
-
-Zip archives are judged by their directory. Large arrays stay in their file: the system reads what is looked at.
-"""
+"""Arrays from ``.npz`` and ``.safetensors``, judged by the header before anything is read, or mapped if it is large."""
 
 from __future__ import annotations
 

@@ -46,8 +46,7 @@ def private_folder(*names: str) -> Path | None:
 def keep_code_private() -> None:
     """Let torch's compilers and Triton keep code in the user's private folder; call it before they are used.
 
-    A folder that the user named in ``TORCHINDUCTOR_CACHE_DIR`` or ``TRITON_CACHE_DIR`` stays, if it does not depend on
-    the working folder. Where the user has no private folder, code is kept until the process ends.
+    An absolute folder that the user named stays. Without a private folder, code is kept until the process ends.
     """
     for variable, name in _CACHES.items():
         if not Path(os.environ.get(variable, "")).is_absolute():

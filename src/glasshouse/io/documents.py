@@ -1,7 +1,4 @@
-"""JSON and YAML from untrusted files: every key once, numbers that are numbers, limits on size and nesting.
-
-YAML is read by the safe loader alone, and what aliases expand to is limited too.
-"""
+"""JSON and YAML from untrusted files: safe loaders, every key once, limits on size, nesting and aliases."""
 
 from __future__ import annotations
 

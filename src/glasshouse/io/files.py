@@ -59,10 +59,7 @@ def check_name(path: Path | str) -> None:
 
 @contextmanager
 def sharing(shared: bool = True) -> Iterator[None]:
-    """Let others read what is written in the block, as far as the umask allows; without it, only the owner can.
-
-    The environment variable ``GLASSHOUSE_SHARED=1`` does the same for a whole process.
-    """
+    """Let others read what is written in the block, as the umask allows; ``GLASSHOUSE_SHARED=1`` does it everywhere."""
     token = _SHARED.set(shared)
     try:
         yield

@@ -41,9 +41,8 @@ def memory_limit(most: int | str) -> Iterator[None]:
 def process_limit() -> Iterator[None]:
     """Within the block, the process takes at most twice the limit in all, whatever it does: more is a `MemoryError`.
 
-    No estimate of what reading and scoring need could be right for every file. Where the process takes so much already,
-    it may take the limit once more. Processes that it starts within the block inherit the bound, each for itself. Only
-    where the system can do it (Linux).
+    Where it takes so much already, it may take the limit once more. Processes that it starts inherit the bound, each
+    for itself. Only where the system can do it (Linux).
     """
     if _taken() is None:
         yield

@@ -1,7 +1,4 @@
-"""A trainer down to its values, as plain data: a later process must find the same to use the same models.
-
-A library is named with its version. Code of the user is described by what it does, without its place in a file.
-"""
+"""A trainer down to its values, as plain data: a later process must find the same to use the same models."""
 
 from __future__ import annotations
 
@@ -38,10 +35,7 @@ _NOT_PLAIN = object()
 
 
 def library_of(module: str | None) -> str | None:
-    """The library of a module, with its version; None for the user's own code, also where it is installed in place.
-
-    A module is a library's if it is where Python installs packages.
-    """
+    """The library of a module, with its version, if it is where Python installs packages; None for the user's own."""
     top = (module or "").partition(".")[0]
     if top in ("", "__main__"):
         return None

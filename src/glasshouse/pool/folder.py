@@ -1,7 +1,4 @@
-"""The pool's folder: a file and a manifest for each model, and a description of what all models share.
-
-Which process trains which models is a lock that the operating system releases when a process dies.
-"""
+"""The pool's folder: a file and a manifest for each model, what all models share, and locks of those in training."""
 
 from __future__ import annotations
 
@@ -43,9 +40,8 @@ class Identity(NamedTuple):
 class PoolFolder:
     """Models on disk, each complete or absent: its manifest is written last and holds its checksum.
 
-    The folder is made if it does not exist; that of a pool with another identity is refused, with what differs. Where
-    answers are kept and not models, ``question`` is what was asked, `describe` of a `QueryOptions.question`: answers to
-    other questions than the usual one have files of their own.
+    Where answers are kept and not models, ``question`` is what was asked, `describe` of a `QueryOptions.question`:
+    answers to other questions than the usual one have files of their own.
     """
 
     def __init__(self, path: Path | str, identity: Identity, *, question: Any = None) -> None:

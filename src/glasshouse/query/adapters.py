@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -10,9 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from glasshouse.core.arrays import BoolArray, FloatArray, IntArray
-from glasshouse.core.errors import InputError
+from glasshouse.core.errors import InputError, first_line
 from glasshouse.core.optional import is_module
-from glasshouse.core.outputs import refusing
 from glasshouse.data import Population, Records
 from glasshouse.training.sklearn import check_task, habits_of, parts_of, single_precision
 
@@ -54,7 +54,23 @@ class KeptAnswers:
 
 def asker(model: Any, population: Population, *, device: str | None = None) -> Callable[[Any], Any]:
     """A function that queries a model of this kind about a batch of records; what fails in the model is refused."""
-    return refusing(_plain_asker(model, population, device), type(model).__name__)
+    ask = _plain_asker(model, population, device)
+
+    def careful(x: Any) -> Any:
+        try:
+            return ask(x)
+        except InputError:
+            raise
+        except Exception as error:
+            advice = "Fit it on the members" if re.search(r"\bfit|train", str(error)) else "Try it on population.x"
+            if "unknown categories" in str(error):
+                advice = 'Say OneHotEncoder(handle_unknown="ignore"): other records have values that no member has'
+            raise InputError(
+                f"model: {type(model).__name__} could not answer about the population's records: "
+                f"{first_line(error).rstrip('.')}. {advice}."
+            ) from error
+
+    return careful
 
 
 def _plain_asker(model: Any, population: Population, device: str | None) -> Callable[[Any], Any]:

@@ -174,18 +174,10 @@ class Answers(NamedTuple):
 def query(model: Any, population: Population, *, how: QueryOptions | None = None) -> Answers:
     """Losses of one model on every record, float64.
 
-    Args:
-        model: a torch module that gives logits, an estimator with ``predict_proba``, or a callable ``x -> logits``,
-            with columns in the order of ``population.classes``; an estimator's ``classes_`` say its own order. One
-            logit per record means a binary model. Modules and callables may give probabilities instead, which is
-            detected from all records, and may wrap their answer in a dict, a tuple or an object with ``logits``.
-        population: the records of the queries.
-        how: batches, temperature and device.
-
-    Example:
-        >>> population = Population(np.array([[2.0], [-1.0]]), [1, 0])
-        >>> query(lambda x: x[:, 0], population).loss.round(4)  # one logit
-        array([0.1269, 0.3133])
+    A torch module gives logits, an estimator has ``predict_proba``, a callable is ``x -> logits``, with columns in the
+    order of ``population.classes``; an estimator's ``classes_`` say its own order. One logit per record means a binary
+    model. Modules and callables may give probabilities instead, which is detected from all records, and may wrap their
+    answer in a dict, a tuple or an object with ``logits``.
     """
     if population.regression:
         raise InputError(
@@ -210,8 +202,7 @@ def population_logits(model: Any, population: Population, *, how: QueryOptions |
 def check_model(model: Any, population: Population, *, how: QueryOptions | None = None) -> tuple[str, ...]:
     """Refuse a model that cannot answer, such as one that is not fitted, before any shadow model is trained.
 
-    Returns:
-        A warning if its answers about a record change with the other records of a query, or from one query to the next.
+    A warning if its answer about a record changes with the other records of a query, or from query to query.
     """
     if isinstance(model, KeptAnswers):
         return ()

@@ -46,13 +46,9 @@ class Predictions(NamedTuple):
 
 
 def predict(model: Any, population: Population, *, how: QueryOptions | None = None) -> Predictions:
-    """What a regressor predicts for every record, float64.
+    """What a regressor predicts for every record, float64, by a module, an estimator or a callable.
 
-    Args:
-        model: a torch module, an estimator with ``predict``, or a callable ``x -> predictions``. One number per record
-            is the prediction; two, [N, 2], are the mean and the logarithm of the variance.
-        population: a regression.
-        how: batches and device.
+    One number per record is the prediction; two, [N, 2], are the mean and the logarithm of the variance.
     """
     how = how or QueryOptions()
     if how.labels_only:

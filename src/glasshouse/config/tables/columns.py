@@ -126,10 +126,7 @@ class Column:
 
 
 def file_decimal(columns: Mapping[str, list[str]], *, separator: str, place: str) -> Decimal:
-    """The decimal sign of a file: the one that its columns of numbers need; their cells [N] are given by name.
-
-    Where ``1,234`` could be either, it is a thousand in a file with a comma as the separator of cells.
-    """
+    """The decimal sign that columns of numbers need; ``1,234`` alone is a thousand where a comma separates cells."""
     known: tuple[Decimal, ...] = (".", ",")
     needed: dict[Decimal, str] = {}
     unclear = ""
