@@ -43,7 +43,7 @@ _PLACE: ContextVar[_Place | None] = ContextVar("_PLACE", default=None)
 
 @contextmanager
 def spreading_over(compute: Compute | None) -> Iterator[None]:
-    """Let the long steps inside the block use these workers, which end with it; None or `ThisProcess` are none."""
+    """Let long steps inside the block use these workers, which end with it; None or `ThisProcess` changes nothing."""
     if compute is None or isinstance(compute, ThisProcess):
         yield
         return

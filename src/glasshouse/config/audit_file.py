@@ -11,17 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
 import numpy as np
-from pydantic import (
-    AfterValidator,
-    BeforeValidator,
-    ConfigDict,
-    Field,
-    TypeAdapter,
-    ValidationError,
-    create_model,
-    field_validator,
-    model_validator,
-)
+import pydantic
+from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, field_validator, model_validator
 
 from glasshouse.attacks import attack_names, create
 from glasshouse.attacks.registry import find_attack
@@ -108,8 +99,8 @@ Target = Annotated[TrainedTarget | PythonTarget, Field(discriminator="kind")]
 
 def _is_of(kind: Any, value: Any) -> bool:
     try:
-        TypeAdapter(kind, config=ConfigDict(strict=True)).validate_python(value)
-    except ValidationError:
+        pydantic.TypeAdapter(kind, config=ConfigDict(strict=True)).validate_python(value)
+    except pydantic.ValidationError:
         return False
     return True
 
@@ -173,7 +164,7 @@ def grouped_keys() -> dict[str, Any]:
 if TYPE_CHECKING:
     _Options = Strict
 else:
-    _Options = create_model("_Options", __base__=Strict, __module__=__name__, **grouped_keys())
+    _Options = pydantic.create_model("_Options", __base__=Strict, __module__=__name__, **grouped_keys())
 
 
 class AuditFile(_Options):
@@ -268,7 +259,7 @@ def with_options(config: AuditFile, **given: Any) -> AuditFile:
     kind: dict[str, Any] = {"graph": {}} if config.is_graph else {"data": {"name": "digits"}}
     try:
         checked = AuditFile.model_validate(kind | given)
-    except ValidationError as error:
+    except pydantic.ValidationError as error:
         faults += ["--" + re.sub(r"^attacks\[\d+\]", "attack", fault) for fault in faults_of(error, AuditFile)]
     for name in given.get("attacks", ()):
         if not config.is_graph and name in attack_names() and find_attack(name).kind == "graph":

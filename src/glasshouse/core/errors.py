@@ -64,7 +64,7 @@ def naming(model: str) -> Iterator[None]:
 
 @contextmanager
 def placed(place: object) -> Iterator[None]:
-    """Around what is made of a file's content: each fault of a refusal begins with the place then."""
+    """Around what is made of a file's content: each fault of a refusal then begins with its place."""
     try:
         yield
     except InputError as error:

@@ -137,7 +137,7 @@ def check_probabilities(rows: NDArray[Any], place: str) -> None:
 
 
 def check_not_counts(rows: NDArray[Any]) -> None:
-    """Refuse percentages or votes [B, C], far too sure as logits: rows of logits do not all sum to one number but 0."""
+    """Refuse percentages and votes [B, C]: unlike logits, their rows all sum to one number, which is not near 0."""
     sums = rows.sum(axis=1, dtype=np.float64)
     whole = float(np.median(sums)) if len(sums) else 0.0
     if len(rows) < _FEW or not whole > 1.5 or (rows < 0).any():

@@ -35,7 +35,8 @@ def as_targets(given: NDArray[Any], classes: ArrayLike | None = None) -> FloatAr
 def check_classes(given: NDArray[Any], *, say: str = "Population(x, y, regression=True)") -> None:
     """Refuse numbers that look like the targets of a regression, and would become hundreds of classes.
 
-    More than 20 different ones do, some not whole or most hardly there twice; ``say`` is how one says that they are.
+    They do if there are more than 20 different ones, and some are not whole or most occur hardly more than once;
+    ``say`` is how the user says that it is a regression.
     """
     if given.dtype.kind not in "iuf":
         return

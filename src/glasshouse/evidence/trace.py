@@ -86,9 +86,10 @@ class LossTrace:
         return loss_falls(self.losses)
 
     def ranges(self) -> FloatArray:
-        """[N] interquartile ranges over time (LT-IQR; Pollock et al., 2024): the order in which attacks find *members*.
+        """[N] interquartile ranges of the losses over time (LT-IQR; Pollock et al., 2024).
 
-        It does not tell members from others, since the loss of a non-member may rise as far.
+        It orders *members*: one whose loss fell late and far is more likely to be found by attacks. It does not tell
+        members from others, since the loss of a non-member may rise as far.
         """
         low, high = np.quantile(self.losses, [0.25, 0.75], axis=0)
         return np.asarray(high - low)

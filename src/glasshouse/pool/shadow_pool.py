@@ -21,8 +21,7 @@ from glasshouse.core.randomness import seed_for
 from glasshouse.data import AnyPopulation, as_members, as_population, complementary_halves, random_subsets
 from glasshouse.io.files import check_name, clean_leftovers
 from glasshouse.pool.description import describe, digest_of
-from glasshouse.pool.folder import Claims, Identity, PoolFolder
-from glasshouse.pool.model_files import StoredModel, kind_of, restored, stored
+from glasshouse.pool.folder import Claims, Identity, PoolFolder, StoredModel, kind_of, restored, stored
 from glasshouse.query.classify import QueryOptions
 from glasshouse.training.trainer import Trainer
 

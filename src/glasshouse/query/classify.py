@@ -11,16 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import softmax
 
-from glasshouse.core import outputs
+from glasshouse.core import numerics, outputs
 from glasshouse.core.arrays import BoolArray, FloatArray, IntArray
 from glasshouse.core.errors import InputError
-from glasshouse.core.numerics import (
-    finite_logits,
-    logits_from_probabilities,
-    not_finite,
-    probabilities_from_logits,
-    refuse_not_finite,
-)
 from glasshouse.core.optional import is_module
 from glasshouse.data import Population, Records, row_batches, select
 from glasshouse.query.adapters import LABELS_ADVICE, KeptAnswers, asker
@@ -147,7 +140,7 @@ class CoarseAnswers(QueryOptions):
             known = whole_shares(np.where(known >= least, known, 0.0), Shares("top"))
         if self.digits is not None:
             known = whole_shares(known.round(self.digits), Shares("rounded", 10.0**-self.digits))
-        return super().answers(KeptAnswers(logits_from_probabilities(known)), population)
+        return super().answers(KeptAnswers(numerics.logits_from_probabilities(known)), population)
 
     @property
     def question(self) -> QueryOptions:
@@ -302,18 +295,18 @@ class _Source:
             answer = outputs.array_of(outputs.unwrapped(given))
             logits = answer.shape == (len(rows), len(self.population.classes)) and not self.estimator
             if answer.shape[:1] == (len(rows),):  # another shape is refused for what it is
-                wrong[rows] = not_finite(answer, self.population.y[rows] if logits else None)
+                wrong[rows] = numerics.not_finite(answer, self.population.y[rows] if logits else None)
             if not wrong[rows].any():
                 yield rows, answer
         if wrong.any():
-            refuse_not_finite(wrong, self.population.ids, place="model")
+            numerics.refuse_not_finite(wrong, self.population.ids, place="model")
 
     def _logits(self, answer: NDArray[Any]) -> FloatArray:
         if isinstance(self.kind, Shares):
             whole = whole_shares(answer, self.kind)
             self.notes = (shares_note(self.kind),)
             self.steps.add(whole)
-            return logits_from_probabilities(whole)
+            return numerics.logits_from_probabilities(whole)
         if self.estimator:
             try:
                 outputs.check_probabilities(answer, "model: predict_proba")
@@ -326,14 +319,14 @@ class _Source:
         if likely:
             self.notes = () if self.estimator else (_ROWS_NOTE,)
             self.steps.add(answer)
-            return logits_from_probabilities(answer, underflows=self.underflows)
-        if self.kept is not None and (known := probabilities_from_logits(answer)) is not None:
+            return numerics.logits_from_probabilities(answer, underflows=self.underflows)
+        if self.kept is not None and (known := numerics.probabilities_from_logits(answer)) is not None:
             self.steps.add(known)
         if self.kept is None:
             outputs.check_not_counts(answer)
         self.lowest = min(self.lowest, float(answer.min(initial=np.inf)))
         self.highest = max(self.highest, float(answer.max(initial=-np.inf)))
-        return finite_logits(answer.astype(np.float64))
+        return numerics.finite_logits(answer.astype(np.float64))
 
     def _two_columns(self, column: NDArray[Any]) -> FloatArray:
         """One logit z per record becomes [0, z]; one probability p becomes the logarithms of [1 - p, p]."""
@@ -348,7 +341,7 @@ class _Source:
             self.notes = (_COLUMN_NOTE,)
             both = np.stack([1 - column, column], axis=1)
             self.steps.add(both)
-            return logits_from_probabilities(both, underflows=self.underflows)
+            return numerics.logits_from_probabilities(both, underflows=self.underflows)
         if inside:
             self.notes = (_UNSURE_NOTE,)
         wide = column.astype(np.float64)
