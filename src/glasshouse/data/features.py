@@ -71,7 +71,7 @@ def joined(first: Any, second: Any) -> Any:
 
 
 def check_order(given: Any, x: Any, *, place: str) -> None:
-    """Refuse a column of pandas whose index has the frame's rows in another order or in part; a new numbering passes."""
+    """Refuse a column of pandas whose index has the frame's rows in another order or in part; a new index passes."""
     if type(given).__name__ != "Series" or not hasattr(x, "iloc") or not hasattr(given, "iloc"):
         return
     if given.index.equals(x.index) or (own := set(given.index)).isdisjoint(x.index):
