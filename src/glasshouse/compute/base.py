@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
@@ -59,9 +59,11 @@ class Elsewhere(Compute):
             with self._workers(len(tasks)) as workers:
                 yield from workers.run(function, shared, tasks)
 
-    def opened(self) -> AbstractContextManager[Compute]:
+    @contextmanager
+    def opened(self) -> Iterator[Compute]:
         """The same, with workers that stay until the end of the block."""
-        return self._workers(None)
+        with self._workers(None) as workers:
+            yield workers
 
     def _workers(self, tasks: int | None) -> AbstractContextManager[Workers]:
         """Workers for one run of so many tasks, or without a number for more runs."""

@@ -61,11 +61,8 @@ def _pickles(name: str) -> str:
     )
 
 
-def called(name: str, folder: Path, place: str, *, kind: type = object, expected: str = "") -> Any:
-    """What a function of the user gives, of this kind; where it fails, the error names the line of the user's code.
-
-    It is named ``module:function``; the audit file's folder is searched first, but never by workers.
-    """
+def imported(name: str, folder: Path, place: str) -> Any:
+    """A function of the user, ``module:function``; the audit file's folder is searched first, but never by workers."""
     module_name, _, attribute = name.partition(":")
     if not module_name or not attribute:
         raise InputError(f"{place}: {shortened(name)} is not of the form module:function.")
@@ -79,9 +76,15 @@ def called(name: str, folder: Path, place: str, *, kind: type = object, expected
     send_by_value([sys.modules[new] for new in set(sys.modules) - known], folder)
     if not hasattr(module, attribute):
         raise InputError(f"{place}: {module_name} has no {shortened(attribute, quoted=False)}.")
-    function = getattr(module, attribute)
-    if not callable(function):
-        raise InputError(f"{place}: {name} is of type {type(function).__name__}; name a function without arguments.")
+    found = getattr(module, attribute)
+    if not callable(found):
+        raise InputError(f"{place}: {name} is of type {type(found).__name__}; name a function without arguments.")
+    return found
+
+
+def called(name: str, folder: Path, place: str, *, kind: type = object, expected: str = "") -> Any:
+    """What a function of the user gives, of this kind; where it fails, the error names the line of the user's code."""
+    function = imported(name, folder, place)
     with reported(f"{place}: {name} failed"):
         made = function()
     if not isinstance(made, kind):
