@@ -12,30 +12,16 @@ from numpy.typing import ArrayLike, NDArray
 from glasshouse.core.arrays import BoolArray, FloatArray, Floats, IntArray, TextArray
 from glasshouse.core.errors import InputError, raise_faults
 from glasshouse.core.numerics import check_finite, loss_to_margin
-from glasshouse.core.randomness import generator
 from glasshouse.data import as_ids, as_members
+from glasshouse.evidence.public import PublicRecords
 from glasshouse.evidence.simulation import SimulatedTarget, at_rows, check_simulation, reference_rows
 from glasshouse.evidence.trace import traced_losses
 
-_FEWEST = 20  # public records, and records that are left to be judged on each side
 _ROUNDING = 1e-5  # a loss in float32 may be so far below 0
 _BY_MODEL = ("shadow_loss", "shadow_members", "shadow_logits", "shadow_residual", "target_trace")  # records come second
 
 Mode = Literal["online", "offline"]
 Kind = Literal["records", "graph", "any"]  # what an attack looks at
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class PublicRecords:
-    """Records known not to have trained the target, the material of attacks without shadow models; not judged."""
-
-    loss: FloatArray  # [P] losses of the target on them
-    labels: IntArray  # [P] columns of their classes
-    features: FloatArray  # [P, F] what is known about them without the target, as numbers
-    audited: FloatArray  # [N, F] the same about the audited records
-
-    def __len__(self) -> int:
-        return len(self.loss)
 
 
 @dataclass(frozen=True, eq=False, init=False, repr=False)
@@ -330,29 +316,3 @@ def _as_residuals(given: ArrayLike | None, shape: tuple[int, ...], name: str, id
         raise InputError(f"{name}: expected numbers of shape {list(shape)}, as the losses have.")
     check_finite(values, ids, place=name, models=len(shape) == 2)
     return values
-
-
-def public_mask(public: ArrayLike | None, members: BoolArray, *, seed: int, ids: TextArray | None = None) -> BoolArray:
-    """[N] which records are public: a mask, ids, or a share of the non-members that is set aside at random; or none."""
-    mask, others = np.zeros(len(members), dtype=np.bool_), np.flatnonzero(~members)
-    if public is None:
-        return mask
-    if np.ndim(public) == 0:
-        given = np.asarray(public)
-        share = float(given) if given.dtype.kind in "fi" else 0.0
-        if not 0 < share < 1:
-            raise InputError(f"public: {public!r} is not a share; give a number between 0 and 1, or a mask, [N].")
-        mask[generator(seed, "public").permutation(others)[: round(share * len(others))]] = True
-    else:
-        mask = as_members(public, members.shape, place="public", ids=ids)
-        if (both := int((mask & members).sum())) > 0:
-            raise InputError(
-                f"public: {both} of the public records trained the target (members); a public record is known not to. "
-                f"Leave them out of the mask."
-            )
-    if mask.sum() < _FEWEST or len(others) - mask.sum() < _FEWEST:
-        raise InputError(
-            f"public: {int(mask.sum())} of {len(others)} non-members are public; at least {_FEWEST} are needed to "
-            f"learn from, and {_FEWEST} others to be judged."
-        )
-    return mask
