@@ -1,7 +1,4 @@
-"""The report of one audit, and a comparison, as a page: one HTML file that needs no network.
-
-Its one small script is optional. A glossary explains the words and abbreviations.
-"""
+"""Reports, comparisons and advice as pages, each one HTML file that needs no network; and what a notebook shows."""
 
 from __future__ import annotations
 
@@ -9,16 +6,20 @@ import base64
 import functools
 import hashlib
 import importlib.resources
+import math
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import jinja2
 from markupsafe import Markup
 
+from glasshouse.core.errors import InputError
 from glasshouse.evaluation.groups import GroupLeak
 from glasshouse.report.advice import Advice
 from glasshouse.report.comparison import RESAMPLED, Comparison, compare_sentences
+from glasshouse.report.decision.exposure import exposure_of
 from glasshouse.report.decision.first_page import first_page
+from glasshouse.report.decision.rating import rating_of
 from glasshouse.report.decision.verdict import (
     groups_sentence,
     list_sentence,
@@ -35,6 +36,9 @@ from glasshouse.report.pictures.roc import roc_picture
 from glasshouse.report.pictures.scores import histogram_picture, precision_picture, reliability_picture
 from glasshouse.report.policy import Policy
 from glasshouse.report.summary import Summary
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 
 def _cell(value: object) -> str:
@@ -71,11 +75,6 @@ def render_page(template: str, *, title: str, **values: Any) -> str:
     )
 
 
-def render_part(template: str, **values: Any) -> str:
-    """A part of somebody else's page, such as the output of a notebook's cell."""
-    return _TEMPLATES.get_template(template).render(**values)
-
-
 def picture_style() -> str:
     """The style sheet of pictures, which is also included in pictures that are separate files."""
     return _file("pictures.css")
@@ -86,79 +85,12 @@ def _file(name: str) -> str:
     return (importlib.resources.files("glasshouse.report") / "templates" / name).read_text(encoding="utf-8")
 
 
-GLOSSARY: tuple[tuple[str, str], ...] = (
-    ("Member, non-member", "A record that the model was trained on; a record that it was not trained on."),
-    (
-        "Membership attack",
-        "A way to guess, from the model's answers about a record, whether the model was trained on it.",
-    ),
-    (
-        "Shadow model",
-        "A model that the attacker trains like the audited one, on data of the same kind, to learn how answers about "
-        "members differ from answers about non-members.",
-    ),
-    (
-        "Simulated target",
-        "A shadow model in the role of the audited model. Attacks are chosen and tuned on these, never on the audited "
-        "model, so the choice does not make the figures too high.",
-    ),
-    (
-        "Online, offline",
-        "Online: some shadow models were trained on the record in question and some were not. Offline: none was, so "
-        "the attacker need not know the record in advance.",
-    ),
-    ("TPR, true-positive rate", "The share of members that the attack flags."),
-    ("FPR, false-positive rate", "The share of non-members that it flags, wrongly."),
-    (
-        "TPR at 1 % FPR",
-        "The share of members that are identified if only one non-member in a hundred may be flagged. Guessing flags "
-        "the same share of members and of non-members.",
-    ),
-    (
-        "ROC, AUC",
-        "The ROC curve shows the TPR for every FPR. The AUC is the area under it: how often the attack gives "
-        "the higher score to the member of a pair of a member and a non-member. Random guessing gives 0.5.",
-    ),
-    (
-        "Interval",
-        "Where the true value lies with the stated confidence, mostly 95 %, if other records had been audited.",
-    ),
-    (
-        "p",
-        "How often chance alone would produce figures at least as high. At 0.05 or below, a leak is shown.",
-    ),
-    ("Threshold, flagged", "A record is flagged as a member if its score is at least the threshold."),
-    ("Identified", "A member that is flagged."),
-    ("FDR, false-discovery rate", "The share of flagged records that are not members."),
-    (
-        "Differential privacy, ε, δ",
-        "A guarantee of the training: whether one record takes part changes what anyone can learn by at most a factor "
-        "that grows with ε (epsilon), except with a probability of δ (delta). Smaller is safer. An audit can only show "
-        "that ε is at least some value. If it shows no such value, that is not a guarantee.",
-    ),
-    ("DP-SGD", "Training with differential privacy: each record's influence is limited, and noise is added."),
-    ("μ, Gaussian privacy", "Another measure of the same kind as ε, for training that adds Gaussian noise."),
-    (
-        "Posterior, calibration, ECE",
-        "A posterior is a score that is meant as a probability of membership. It is calibrated if about 70 % of the "
-        "records with a score of 70 % are members. ECE, the expected calibration error, is the mean deviation.",
-    ),
-    (
-        "Balanced accuracy",
-        "The mean of the shares of members and non-members that are recognised. Guessing gives 50 %.",
-    ),
-    ("Advantage", "TPR minus FPR."),
-    ("Stability", "The share of smaller sets of shadow models with which the record is still flagged."),
-)
-
-
 def render_html(summary: Summary, *, policy: Policy | None = None) -> str:
     """A summary as an HTML page, rated by a policy of the user, or else by the usual one.
 
     The first part is for the decision-maker, the rest for the expert.
     """
     best = summary.attack(summary.strongest)
-    curves = {attack.name: attack.metrics.curve for attack in summary.attacks if attack.metrics is not None}
     records = list(summary.top_records.rows())
     first = first_page(summary, policy)
     return render_page(
@@ -166,7 +98,6 @@ def render_html(summary: Summary, *, policy: Policy | None = None) -> str:
         title=summary.context.title,
         summary=summary,
         first=first,
-        glossary=GLOSSARY,
         crowd_in=exposure_picture(first.exposure, name="in"),
         crowd_out=exposure_picture(first.exposure, name="out", members=False),
         **_groups(first.groups, summary, "first"),
@@ -176,7 +107,7 @@ def render_html(summary: Summary, *, policy: Policy | None = None) -> str:
         figures=columns_at("html", summary.attacks, summary.fprs),
         sample_figures=columns_at("sample", summary.attacks, summary.fprs),
         thresholds=[(attack, threshold) for attack in summary.attacks for threshold in attack.thresholds],
-        roc=roc_picture(curves) if curves else None,
+        roc=_roc(summary),
         histograms=[
             histogram_picture(one.name, one.histogram, threshold=one.thresholds[0].value if one.thresholds else None)
             for one in summary.attacks
@@ -204,6 +135,11 @@ def render_html(summary: Summary, *, policy: Policy | None = None) -> str:
         drawings=[neighbourhood_picture(around) for around in summary.neighbourhoods],
         classes=sorted({str(row["label"]) for row in records if "label" in row}),
     )
+
+
+def _roc(summary: Summary) -> Markup | None:
+    curves = {attack.name: attack.metrics.curve for attack in summary.attacks if attack.metrics is not None}
+    return roc_picture(curves) if curves else None
 
 
 def _groups(groups: Sequence[GroupLeak], summary: Summary, place: str) -> dict[str, Markup | str | None]:
@@ -291,7 +227,6 @@ def render_comparison(comparison: Comparison, *, title: str = "Comparison of aud
         comparison=comparison,
         sentences=compare_sentences(comparison),
         first=[(run, exposure_picture(run.exposure, name=f"run{run.number}")) for run in comparison.runs],
-        glossary=GLOSSARY,
         tpr_column=Column(FIGURES["tpr@{}"], comparison.choice.fpr),
         auc_column=Column(FIGURES["auc"], comparison.choice.fpr),
         resampled=RESAMPLED,
@@ -306,3 +241,38 @@ def render_advice(advice: Advice, *, title: str = "Measured defences") -> str:
         Point(number, one.accuracy, one.accuracy_interval, one.leak, one.interval) for number, one in advice.models
     ]
     return render_page("advice.html.j2", title=title, advice=advice, tradeoff=tradeoff_picture(points, fpr=advice.fpr))
+
+
+def notebook_html(summary: Summary) -> str:
+    """Rating, picture, attacks, ROC and the first records of a run; without scripts and without a network."""
+    exposure, style = exposure_of(summary), picture_style().replace(":root", ".glasshouse")
+    return _TEMPLATES.get_template("notebook.html.j2").render(
+        style=Markup(style.replace("svg ", ".glasshouse svg ")),  # noqa: S704 (ours, and inside our own part alone)
+        summary=summary,
+        rating=rating_of(summary),
+        exposure=exposure,
+        people=exposure_picture(exposure, name="notebook"),
+        columns=[one for one in columns_at("terminal", summary.attacks, summary.fprs) if one.figure.high < math.inf],
+        roc=_roc(summary),
+    )
+
+
+def roc_figure(summary: Summary) -> Figure:
+    """ROC curves with bands, both axes logarithmic, as a matplotlib figure."""
+    try:
+        from matplotlib.figure import Figure as Drawing
+    except ImportError:
+        raise InputError("plot: needs matplotlib, which is not installed: pip install matplotlib.") from None
+    figure: Any = Drawing(figsize=(5.0, 4.6), layout="constrained")
+    axes = figure.add_subplot(xscale="log", yscale="log", xlabel="false-positive rate", ylabel="true-positive rate")
+    lowest = 1.0
+    for attack in summary.attacks:
+        if attack.metrics is not None:
+            curve = attack.metrics.curve
+            lowest = min(lowest, 0.5 / curve.non_members)
+            (line,) = axes.plot(curve.fpr, curve.tpr, drawstyle="steps-post", label=attack.name)
+            axes.fill_between(curve.fpr, curve.low, curve.high, step="post", alpha=0.12, color=line.get_color(), lw=0)
+    axes.plot([lowest, 1], [lowest, 1], color="0.5", linestyle=":", label="chance")
+    axes.set(xlim=(lowest, 1), ylim=(lowest, 1.05), title=summary.context.title)
+    axes.legend(loc="lower right", frameon=False)
+    return figure  # type: ignore[no-any-return]

@@ -18,8 +18,7 @@ from typing import Any, Literal
 from glasshouse.core.errors import InputError
 from glasshouse.evaluation import Interval
 from glasshouse.evaluation.metrics import ENOUGH_WRONG
-from glasshouse.report.decision.conclusion import attackers
-from glasshouse.report.decision.evidence import FACTOR
+from glasshouse.report.decision.conclusion import FACTOR, attackers
 from glasshouse.report.figures import FIGURES, AttackFigures, Estimate, Figure, group_estimate
 from glasshouse.report.format import rate, whole
 from glasshouse.report.run_folder import read_manifest

@@ -25,15 +25,14 @@ from glasshouse.report.decision.conclusion import (
     VerdictFigures,
     attackers,
     concluded,
+    evidence_of,
     verdict_figures,
 )
-from glasshouse.report.decision.evidence import evidence_of
 from glasshouse.report.decision.verdict import notes, verdict
 from glasshouse.report.figures import AttackFigures, attack_figures
 from glasshouse.report.pictures.neighbourhood import Neighbourhood, Surroundings
 
-_TOP = 100
-_DRAWN = 40
+_TOP, _FIRST, _DRAWN = 100, 5, 40  # records: listed, shown in a terminal, drawn with their neighbours
 
 
 @dataclass(frozen=True)
@@ -82,6 +81,13 @@ class Summary:
         """Whether some attack cannot reach a wanted rate because of tied scores."""
         measured = [attack.metrics for attack in self.attacks if attack.metrics is not None]
         return any(not rate.reached for metrics in measured for rate in metrics.rates)
+
+    @property
+    def first_records(self) -> Table:
+        """The few most at risk, with the columns that fit a terminal: all attacks' would not."""
+        shown = ("id", "label", "member", f"{self.strongest}_score")
+        top = self.top_records.head(_FIRST)
+        return Table({name: top[name] for name in top if name in shown})
 
     def attack(self, name: str) -> AttackFigures:
         """The figures of one attack."""

@@ -11,7 +11,7 @@ from rich.markup import escape
 from rich.table import Table as RichTable
 
 from glasshouse.core.escape import visible
-from glasshouse.report.decision.evidence import FACTOR
+from glasshouse.report.decision.conclusion import FACTOR
 from glasshouse.report.decision.next_steps import next_steps
 from glasshouse.report.decision.rating import Rating, rating_of
 from glasshouse.report.decision.verdict import (
@@ -139,14 +139,11 @@ def _attacks(summary: Summary, *, verbose: bool) -> RichTable:
 
 
 def _records(summary: Summary) -> RichTable:
-    """The first few by the strongest attack; the columns of all attacks would not fit a terminal."""
-    top, score = summary.top_records.head(5), f"{summary.strongest}_score"
-    shown = [name for name in top if name in ("id", "label", "member", score)]
     table = RichTable(title="Records most at risk", title_justify="left", box=None, pad_edge=False)
-    for name in shown:
+    for name in summary.first_records:
         table.add_column(_safe(name.replace("_", " ")), overflow="fold")
-    for row in top.rows():
-        table.add_row(*[_safe(f"{row[n]:.3g}" if isinstance(row[n], float) else str(row[n])) for n in shown])
+    for row in summary.first_records.rows():
+        table.add_row(*[_safe(f"{one:.3g}" if isinstance(one, float) else str(one)) for one in row.values()])
     return table
 
 

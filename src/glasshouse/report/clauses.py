@@ -8,7 +8,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from glasshouse.attacks.registry import attack_names, find_attack
 from glasshouse.report.decision.rating import rating_of
@@ -17,26 +17,25 @@ from glasshouse.report.format import whole
 from glasshouse.report.summary import Summary
 
 
-@dataclass(frozen=True, kw_only=True)
-class Statement:
+class Statement(NamedTuple):
     """One sentence of a run, and where it comes from."""
 
     kind: Literal["measured", "declared", "assumed"]  # by the audit, by whoever ran it, or by the method
     text: str
 
 
-_measured = functools.partial(Statement, kind="measured")
-_declared = functools.partial(Statement, kind="declared")
-_assumed = functools.partial(Statement, kind="assumed")
+_measured = functools.partial(Statement, "measured")
+_declared = functools.partial(Statement, "declared")
+_assumed = functools.partial(Statement, "assumed")
 
 
 def outcome(summary: Summary) -> Iterator[Statement]:
     """The rating by the usual policy and the verdict, after every warning about the input."""
     for warning in summary.context.warnings:
-        yield _measured(text=f"Warning of the audit: {warning}")
+        yield _measured(f"Warning of the audit: {warning}")
     rating = rating_of(summary)
-    yield _measured(text=f"Rated: {rating.word}. {' '.join(rating.sentences)}".rstrip())
-    yield _measured(text=summary.verdict)
+    yield _measured(f"Rated: {rating.word}. {' '.join(rating.sentences)}".rstrip())
+    yield _measured(summary.verdict)
 
 
 def attacks_tried(summary: Summary) -> Iterator[Statement]:
@@ -45,12 +44,12 @@ def attacks_tried(summary: Summary) -> Iterator[Statement]:
     known = f"{shadows} shadow models ({summary.context.mode})"
     strength = known if shadows else "no shadow model, so the attacks are weak"
     names = ", ".join(attack.name for attack in summary.attacks)
-    yield _measured(text=f"Membership inference was run with {strength}: {names}.")
+    yield _measured(f"Membership inference was run with {strength}: {names}.")
     for name, reason in summary.left_out.items():
-        yield _measured(text=f"Not run: {name}. {reason}")
+        yield _measured(f"Not run: {name}. {reason}")
     if summary.members is not None:
         inside, outside = whole(summary.members), whole(summary.records - summary.members)
-        yield _measured(text=f"{inside} records of the training and {outside} non-members were judged.")
+        yield _measured(f"{inside} records of the training and {outside} non-members were judged.")
 
 
 def likelihood_ratio(summary: Summary) -> Iterator[Statement]:
@@ -58,74 +57,74 @@ def likelihood_ratio(summary: Summary) -> Iterator[Statement]:
     known = tuple(name for name in attack_names(graph=False) if find_attack(name).likelihood_ratio)
     ratio = [one.name for one in summary.attacks if one.name.startswith(known)]  # a name may go on with its parameters
     found = f"Likelihood-ratio attacks among them: {', '.join(ratio)}."
-    yield _measured(text=found if ratio else "No likelihood-ratio attack was run.")
+    yield _measured(found if ratio else "No likelihood-ratio attack was run.")
     if not summary.context.shadows:
-        yield _measured(text="No shadow model was trained, so there is no shadow-model simulation.")
+        yield _measured("No shadow model was trained, so there is no shadow-model simulation.")
 
 
 def smallest_leak(summary: Summary) -> Iterator[Statement]:
     """Which leak this audit could have detected."""
     for text in power_sentences(summary.power) if summary.power is not None else ():
-        yield _measured(text=text)
-    yield _assumed(text="Figures are for the attacks that were run. A stronger one may identify more members.")
+        yield _measured(text)
+    yield _assumed("Figures are for the attacks that were run. A stronger one may identify more members.")
 
 
 def by_groups(summary: Summary) -> Iterator[Statement]:
     """Whether some groups of records leak more."""
     if text := groups_sentence(summary.groups, summary.worst_cell):
-        yield _measured(text=text)
+        yield _measured(text)
 
 
 def how_well(summary: Summary) -> Iterator[Statement]:
     """How well the model does on its training records and on non-members: a gap is where leaks come from."""
     if text := target_sentence(summary.context):
-        yield _measured(text=text)
+        yield _measured(text)
 
 
 def training(summary: Summary) -> Iterator[Statement]:
     """How the model was trained, as whoever ran the audit described it."""
     if summary.context.about:
-        yield _declared(text=f"Data: {summary.context.about}")
+        yield _declared(f"Data: {summary.context.about}")
     for name, value in summary.context.settings.items():
-        yield _declared(text=f"{name}: {value}")
+        yield _declared(f"{name}: {value}")
 
 
 def claimed(summary: Summary) -> Iterator[Statement]:
     """A claimed guarantee, and what the attacks show about it."""
     privacy = summary.privacy
     if privacy is None or privacy.claim is None:
-        yield _declared(text="No differential-privacy guarantee was claimed to the audit.")
+        yield _declared("No differential-privacy guarantee was claimed to the audit.")
     else:
-        yield _declared(text=f"Claimed: ε = {privacy.claim.epsilon:g} at δ = {privacy.claim.delta:g}.")
+        yield _declared(f"Claimed: ε = {privacy.claim.epsilon:g} at δ = {privacy.claim.delta:g}.")
     if privacy is not None:
-        yield _measured(text=privacy.sentence())
-        yield _assumed(text="Attacks give a lower bound. It can contradict a claimed ε, but never prove it.")
+        yield _measured(privacy.sentence())
+        yield _assumed("Attacks give a lower bound. It can contradict a claimed ε, but never prove it.")
 
 
 def drawn_at_random(summary: Summary) -> Iterator[Statement]:
     """Whether members differ from non-members in other ways than by the training."""
     if summary.random_members is not None:
-        yield _measured(text=summary.random_members.sentence())
-    yield _assumed(text="The training records were drawn at random from the same population as the non-members.")
+        yield _measured(summary.random_members.sentence())
+    yield _assumed("The training records were drawn at random from the same population as the non-members.")
 
 
 def who_was_trained_on(summary: Summary) -> Iterator[Statement]:
     """The members are what the owner states."""
     text = "Which records trained the model is stated by its owner; the audit cannot check that."
     missing = "Which records trained the model was not stated, so nothing was measured against the truth."
-    yield _declared(text=missing if summary.members is None else text)
+    yield _declared(missing if summary.members is None else text)
 
 
 def trained_alike(summary: Summary) -> Iterator[Statement]:
     """Shadow models stand for the target only if they were trained as it was."""
     if summary.context.shadows:
-        yield _assumed(text="The shadow models were trained in the same way as the audited model.")
+        yield _assumed("The shadow models were trained in the same way as the audited model.")
 
 
 def same_answers(summary: Summary) -> Iterator[Statement]:
     """The attacker of the audit sees the answers that the audit saw."""
     yield _assumed(
-        text="The attacker gets the same answers as the audit, and knows records like those of the training. If the "
+        "The attacker gets the same answers as the audit, and knows records like those of the training. If the "
         "deployed model reveals more in its answers, the figures are too low."
     )
 
@@ -134,10 +133,10 @@ def repeatable(summary: Summary) -> Iterator[Statement]:
     """What is needed to run the audit again."""
     context = summary.context
     seed = "not known" if context.seed is None else context.seed
-    yield _measured(text=f"Seed: {seed}. Fingerprint of the data: {context.fingerprint or 'not known'}.")
+    yield _measured(f"Seed: {seed}. Fingerprint of the data: {context.fingerprint or 'not known'}.")
     if context.versions:
         versions = ", ".join(f"{name} {version}" for name, version in context.versions.items())
-        yield _measured(text=f"Versions: {versions}.")
+        yield _measured(f"Versions: {versions}.")
 
 
 # what a run cannot say and its owner must add, by the key of a form (``supply.yaml``)
