@@ -14,30 +14,15 @@ def points(value: float, digits: int = 1) -> str:
 
 
 def signed(value: float, digits: int = 3) -> str:
-    """A difference with its sign.
-
-    Example:
-        >>> signed(-0.1234), signed(-0.0001)
-        ('−0.123', '+0.000')
-    """
+    """A difference with its sign, as "−0.123"."""
     return f"{round(value, digits) + 0.0:+.{digits}f}".replace("-", "−")  # without a minus before 0
 
 
 def rate(value: float) -> str:
-    """A wanted rate, with as many digits as it has.
-
-    Example:
-        >>> rate(0.01), rate(0.0005)
-        ('1 %', '0.05 %')
-    """
+    """A wanted rate, with as many digits as it has: "1 %", "0.05 %"."""
     return f"{100 * value:.3g} %"
 
 
 def whole(value: float) -> str:
-    r"""A count, in groups of three.
-
-    Example:
-        >>> whole(1234567)
-        '1\xa0234\xa0567'
-    """
+    """A count, in groups of three: "1 234 567"."""
     return f"{round(value):,}".replace(",", "\u00a0")

@@ -29,14 +29,7 @@ _WORD = re.compile(r"[^\s'\"“”‘’`,;()\[\]{}<>=]+")
 
 @dataclass(frozen=True)
 class Redactor:
-    """Replaces ids by the first digits of their HMAC-SHA-256.
-
-    Without the key nobody can compute the hash of a known id, so a list of all possible ids does not help.
-
-    Example:
-        >>> Redactor(b"secret").hash("patient 7")
-        '1f9b1ee1e445d1fb'
-    """
+    """Replaces ids by the first digits of their HMAC-SHA-256: without the key nobody can compute that of a known id."""
 
     key: bytes = field(repr=False)  # it has no place in a log
 
@@ -116,11 +109,7 @@ def redacted_context(context: Context, redactor: Redactor, ids: frozenset[str]) 
 
 
 def redacted_summary(summary: Summary, redactor: Redactor, ids: Iterable[str]) -> Summary:
-    """The same summary with every id replaced: in the records, in columns that repeat them, and in all texts.
-
-    A summary that is redacted already stays as it is. ``ids`` are those of all audited records: a text may name one
-    that is not among the first.
-    """
+    """The same summary with every id replaced, in records and in texts; ``ids`` are those of all audited records."""
     if summary.context.redacted:
         return summary
     known, rows = frozenset(ids), summary.top_records

@@ -31,14 +31,7 @@ _WIDTH = 80  # of a summary as text
 
 
 def print_summary(summary: Summary, console: Console, *, policy: Policy | None = None, verbose: bool = False) -> None:
-    """Print the verdict in a few lines, the attacks and the records most at risk.
-
-    Args:
-        summary: of the run.
-        console: where to print.
-        policy: that rates the run; the usual one by default.
-        verbose: also print what was noticed, ε, precision, groups, and which leak could have been found.
-    """
+    """Print the verdict in a few lines, the attacks and the records most at risk; ``verbose``: notes in full too."""
     console.print(f"[bold]{_safe(summary.context.title)}[/bold]")
     if summary.context.about:
         console.print(_safe(summary.context.about), highlight=False)
@@ -162,14 +155,15 @@ def latex_table(summary: Summary) -> str:
     lines = [
         rf"\begin{{tabular}}{{l{'r' * len(columns)}}}",
         r"\toprule",
-        " & ".join(_escaped(head).replace(r" \%", r"\,\%") for head in heads) + r" \\",
+        " & ".join(latex_text(head).replace(r" \%", r"\,\%") for head in heads) + r" \\",
         r"\midrule",
     ]
     for attack in summary.attacks:
         cells = [column.text(attack, r"{value} {{\scriptsize [{low}, {high}]}}", missing="") for column in columns]
-        lines.append(" & ".join([_escaped(attack.name), *(cell.replace(" %", r"\,\%") for cell in cells)]) + r" \\")
+        lines.append(" & ".join([latex_text(attack.name), *(cell.replace(" %", r"\,\%") for cell in cells)]) + r" \\")
     return "\n".join([*lines, r"\bottomrule", r"\end{tabular}", ""])
 
 
-def _escaped(text: str) -> str:
+def latex_text(text: str) -> str:
+    """A text that LaTeX shows as it is."""
     return "".join(_SPECIAL.get(character, character) for character in visible(text))

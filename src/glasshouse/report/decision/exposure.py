@@ -36,8 +36,8 @@ class Exposure:
         between = f"(between {counted(self.low)} and {counted(self.high)})"
         if not self.leak:
             return (
-                f"No better than guessing: {found} against {wrong}. {members} {found} are flagged {between}, and of {per} "
-                f"non-members {wrong}."
+                f"No better than guessing: {found} against {wrong}. {members} {found} are flagged {between}, and of "
+                f"{per} non-members {wrong}."
             )
         return (
             f"{members}, an attacker could identify about {found} {between}, while wrongly flagging {wrong} of {per} "
