@@ -128,14 +128,11 @@ def bench(
         say(f"Written: {write_file(out / file_name, text)}")
 
 
-def _reach(figure: AcrossTargets) -> float:
-    """Half of the 95 % interval (Student's t), which may reach below 0 or above 1."""
-    return float(stdtrit(figure.targets - 1, 0.975) * figure.std / np.sqrt(figure.targets))
-
-
 def _cell(name: str, figure: AcrossTargets, sign: str) -> str:
+    """A mean with half of its 95 % interval (Student's t), which may reach below 0 or above 1."""
+    reach = stdtrit(figure.targets - 1, 0.975) * figure.std / np.sqrt(figure.targets)
     unit, digits = (1, 3) if name == "auc" else (100, 1)
-    return f"{unit * figure.mean:.{digits}f}{sign}{unit * _reach(figure):.{digits}f}"
+    return f"{unit * figure.mean:.{digits}f}{sign}{unit * reach:.{digits}f}"
 
 
 def _head(name: str) -> str:

@@ -17,15 +17,9 @@ from glasshouse.io.files import check_name, digest, resolved, write_file
 from glasshouse.io.folders import check_page, found_run
 from glasshouse.io.guarded import file_size, guarded, read_content
 from glasshouse.pool.folder import pool_faults
+from glasshouse.report import appendix as evidence
 from glasshouse.report import compare as compare_runs
 from glasshouse.report import read_run, read_run_with_records, render_comparison, render_html
-from glasshouse.report.appendix import (
-    evidence_file,
-    render_appendix,
-    render_appendix_markdown,
-    render_appendix_record,
-    supply_form,
-)
 from glasshouse.report.index import index_runs
 from glasshouse.report.policy import judge, junit_xml, policy_of
 from glasshouse.report.redaction import read_or_make_key, redacted_summary
@@ -127,8 +121,7 @@ def verify(
     say(f"{place}: {well}")
 
 
-_TIMES = 10  # a short id takes about as many bytes in Python as ten letters of its file
-_LONGEST = 1000  # letters; an audit refuses ids of more than 256
+_LONGEST = 1000  # letters of an id; an audit refuses ids of more than 256
 
 
 @app.command()
@@ -160,7 +153,7 @@ def lookup(
 
 def _ids_of(path: Path) -> dict[str, None]:
     """The lines of a text file, in order."""
-    content = read_content(path, times=_TIMES)
+    content = read_content(path, times=10)  # a short id takes about as many bytes in Python as ten letters of its file
     with guarded(path, what="a text file of ids"):
         found = dict.fromkeys(content.decode("utf-8-sig").splitlines())
     longest = max(found, key=len, default="")
@@ -193,18 +186,19 @@ def appendix(
     findings = () if policy is None else judge(summary, read_policy(policy), written=written).findings
     with guarded(run, what="a run that can be described"):
         checksum = digest(found_run(run) / "metrics.json")
-        found = evidence_file(summary, written=written, checksum=checksum, findings=findings, supplied=supplied)
-        texts = render_appendix_markdown(found), render_appendix(found), render_appendix_record(found)
+        found = evidence.evidence_file(
+            summary, written=written, checksum=checksum, findings=findings, supplied=supplied
+        )
+        renders = evidence.render_appendix_markdown, evidence.render_appendix, evidence.render_appendix_record
+        texts = [render(found) for render in renders]
     for page, text in zip(pages, texts, strict=True):
         say(f"Evidence file: {write_file(page, text).resolve()}")
         list_page(page)
     if form and supply is not None:
-        say(f"Form: {write_file(supply, supply_form()).resolve()}")
-    if found.supply:
-        say(
-            f"{len(found.supply)} points still need your input; they come first in the file. Answer them in a form: "
-            f"--supply supply.yaml."
-        )
+        say(f"Form: {write_file(supply, evidence.supply_form()).resolve()}")
+    if count := len(found.supply):
+        told = "points still need your input; they come first in the file. Answer them in a form: --supply supply.yaml."
+        say(f"{count} {told}")
 
 
 @app.command()

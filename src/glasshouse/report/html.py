@@ -120,10 +120,9 @@ def render_html(summary: Summary, *, policy: Policy | None = None) -> str:
         ],
         flagged=[(attack, one) for attack in summary.attacks for one in attack.accusations],
         groups_text=groups_sentence(summary.groups, summary.worst_cell),
-        precision=next(
-            (precision_picture(best.name, one) for one in best.accusations[:1] if one.precisions[-1].value is not None),
-            None,
-        ),
+        precision=[
+            precision_picture(best.name, one) for one in best.accusations[:1] if one.precisions[-1].value is not None
+        ],
         precision_text=precision_sentence(best),
         list_text=list_sentence(best, leak=summary.conclusion.lists_records),
         whole_text=whole_sentence(best),

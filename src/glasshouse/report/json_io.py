@@ -52,22 +52,12 @@ def metrics_json(summary: Summary) -> dict[str, Any]:
         "members": summary.members,
         "fprs": list(summary.fprs),
         "target": _target_json(context),
-        "stored_records": context.stored_records,
-        "shadows": context.shadows,
-        "mode": context.mode,
-        "seed": context.seed,
-        "fingerprint": context.fingerprint,
+        **{name: getattr(context, name) for name in ("stored_records", "shadows", "mode", "seed", "fingerprint")},
         "attacks": {attack.name: _attack_json(attack) for attack in summary.attacks},
         "left_out": dict(summary.left_out),
         "privacy": _privacy_json(summary.privacy),
         "drawn": drawn and {**dumped("random_members"), "found": drawn.found, "sentence": drawn.sentence()},
-        "top_records": [
-            {
-                name: None if isinstance(value, float) and not math.isfinite(value) else value
-                for name, value in row.items()
-            }
-            for row in summary.top_records.rows()
-        ],
+        "top_records": [{name: _finite(value) for name, value in row.items()} for row in summary.top_records.rows()],
         "neighbourhoods": dumped("neighbourhoods"),
         "groups": dumped("groups"),
         "worst_cell": dumped("worst_cell"),
@@ -97,8 +87,7 @@ def run_json(summary: Summary) -> dict[str, Any]:
 
 def advice_json(advice: Advice) -> dict[str, Any]:
     """Measured defences, for ``run.json``: they come with the time that they took."""
-    found: dict[str, Any] = _dumped(Advice, advice)
-    return found
+    return dict(_dumped(Advice, advice))
 
 
 def summary_from(metrics: Mapping[str, Any], run: Mapping[str, Any]) -> Summary:
@@ -179,8 +168,12 @@ def _privacy_json(verdict: PrivacyVerdict | None) -> dict[str, Any] | None:
         return None
     plain: dict[str, Any] = _dumped(PrivacyVerdict, verdict)
     bound = plain.pop("epsilon")
-    found = {"epsilon_lower_bound": None if verdict.withheld else bound, **plain, "sentence": verdict.sentence()}
-    return found | {"gaussian_sentence": verdict.gaussian_sentence()}
+    sentences = {"sentence": verdict.sentence(), "gaussian_sentence": verdict.gaussian_sentence()}
+    return {"epsilon_lower_bound": None if verdict.withheld else bound, **plain, **sentences}
+
+
+def _finite(value: Any) -> Any:
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _dumped(kind: Any, value: Any) -> Any:
