@@ -99,11 +99,13 @@ def claimed(summary: Summary) -> Iterator[Statement]:
         yield _assumed("Attacks give a lower bound. It can contradict a claimed ε, but never prove it.")
 
 
-def drawn_at_random(summary: Summary) -> Iterator[Statement]:
-    """Whether members differ from non-members in other ways than by the training."""
+def like_the_others(summary: Summary) -> Iterator[Statement]:
+    """Members should differ from non-members by the training alone, and shadow models stand for the target."""
     if summary.random_members is not None:
         yield _measured(summary.random_members.sentence())
     yield _assumed("The training records were drawn at random from the same population as the non-members.")
+    if summary.context.shadows:
+        yield _assumed("The shadow models were trained in the same way as the audited model.")
 
 
 def who_was_trained_on(summary: Summary) -> Iterator[Statement]:
@@ -111,12 +113,6 @@ def who_was_trained_on(summary: Summary) -> Iterator[Statement]:
     text = "Which records trained the model is stated by its owner; the audit cannot check that."
     missing = "Which records trained the model was not stated, so nothing was measured against the truth."
     yield _declared(missing if summary.members is None else text)
-
-
-def trained_alike(summary: Summary) -> Iterator[Statement]:
-    """Shadow models stand for the target only if they were trained as it was."""
-    if summary.context.shadows:
-        yield _assumed("The shadow models were trained in the same way as the audited model.")
 
 
 def same_answers(summary: Summary) -> Iterator[Statement]:
@@ -157,7 +153,7 @@ class Source(NamedTuple):
     clauses: tuple[Clause, ...]
 
 
-_STRENGTH = (attacks_tried, likelihood_ratio, outcome, by_groups, smallest_leak, drawn_at_random, trained_alike)
+_STRENGTH = (attacks_tried, likelihood_ratio, outcome, by_groups, smallest_leak, like_the_others)
 _ALONE = (claimed, how_well, repeatable, same_answers, training, who_was_trained_on)
 _SAYS = {one.__name__: (one,) for one in (*_STRENGTH, *_ALONE)} | {"strength": _STRENGTH}  # as the file names them
 _FILE: dict[str, Any] = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))

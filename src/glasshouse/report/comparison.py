@@ -128,7 +128,15 @@ class ComparedRun:
     rate: RateFigure  # the TPR of that attack at the compared rate
     tpr_difference: Difference | None  # that TPR minus the first run's; None for the first run
     auc_difference: Difference | None  # AUC minus the first run's; None for the first run
-    accuracy_interval: Interval | None  # of the target's accuracy on non-members; None if that is not known
+
+    @property
+    def accuracy_interval(self) -> Interval | None:
+        """Of the target's accuracy on non-members; None if that is not known."""
+        accuracy, members = self.summary.context.test_accuracy, self.summary.members
+        if accuracy is None or members is None:
+            return None
+        others = self.summary.records - members
+        return clopper_pearson(min(others, round(accuracy * others)), others)
 
     @property
     def rating(self) -> Rating:
@@ -307,7 +315,7 @@ def compare(runs: Mapping[str, Run], *, attack: str | None = None, confidence: f
             shared: Any = {"resampling": _resampling(baseline, tables[name]), "comparisons": len(runs) - 1}
             tpr = tpr_difference(*pair, fpr=choice.fpr, confidence=confidence, **shared)
             auc = auc_difference(*pair, confidence=confidence, **shared)
-        found.append(_compared(len(found) + 1, name, summary, choice, tpr, auc))
+        found.append(ComparedRun(len(found) + 1, name, summary, *_figures(name, summary, choice), tpr, auc))
     return Comparison(tuple(found), choice, compare_verdict(found, choice), compare_notes(found, choice))
 
 
@@ -333,15 +341,10 @@ def _by_id(name: str, records: Table, attack: str) -> Table:
     return Table({**columns, "score": records[f"{attack}_score"].astype(np.float64)}).sorted_by("id")
 
 
-def _compared(
-    number: int, name: str, summary: Summary, choice: Choice, tpr: Difference | None, auc: Difference | None
-) -> ComparedRun:
+def _figures(name: str, summary: Summary, choice: Choice) -> tuple[AttackFigures, RateFigure]:
+    """Of the compared attack, and its TPR at the compared rate."""
     attack = summary.attack(choice.attack)
     figure = None if attack.metrics is None else attack.metrics.rate_at(choice.fpr)
     if figure is None:
         raise InputError(f"{name}: {choice.attack} was not measured at the compared rate. Run the audit again.")
-    accuracy, interval = summary.context.test_accuracy, None
-    if accuracy is not None and summary.members is not None:
-        others = summary.records - summary.members
-        interval = clopper_pearson(min(others, round(accuracy * others)), others)
-    return ComparedRun(number, name, summary, attack, figure, tpr, auc, interval)
+    return attack, figure

@@ -15,7 +15,6 @@ from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
-from markupsafe import Markup
 
 from glasshouse.core.arrays import BoolArray
 from glasshouse.core.errors import InputError
@@ -157,10 +156,6 @@ class Column(NamedTuple):
     def text(self, attack: AttackFigures, pattern: str, *, missing: str = "–") -> str:
         """The figure of an attack as text."""
         return self.figure.text(self.of(attack), pattern, missing=missing)
-
-    def html(self, attack: AttackFigures) -> Markup:
-        """The figure of an attack in a page, its interval in small print."""
-        return Markup(self.text(attack, "{value}{unit} <small>{low}–{high}{unit}</small>"))  # noqa: S704 (only numbers)
 
 
 def columns_at(place: Place, attacks: Sequence[AttackFigures], fprs: Sequence[float]) -> list[Column]:

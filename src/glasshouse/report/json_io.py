@@ -37,15 +37,13 @@ _KEYS = {"verdict_attack": "headline", "random_members": "drawn", "mismatch": "u
 def metrics_json(summary: Summary) -> dict[str, Any]:
     """Every figure; the same run gives the same text, so it holds no measured times."""
     context, drawn = summary.context, summary.random_members
-
-    def dumped(name: str) -> Any:
-        return _dumped(_KINDS[name], getattr(summary, name))
-
+    as_read = ("verdict_attack", "random_members", "neighbourhoods", "groups", "worst_cell", "power", "quick_estimate")
+    dumped = {name: _dumped(_KINDS[name], getattr(summary, name)) for name in as_read}
     return {
         "format": FORMAT,
         "verdict": summary.verdict,
         "strongest": summary.strongest,
-        "headline": dumped("verdict_attack"),
+        "headline": dumped["verdict_attack"],
         "warnings": list(context.warnings),
         "notes": list(summary.notes),
         "records": summary.records,
@@ -56,14 +54,11 @@ def metrics_json(summary: Summary) -> dict[str, Any]:
         "attacks": {attack.name: _attack_json(attack) for attack in summary.attacks},
         "left_out": dict(summary.left_out),
         "privacy": _privacy_json(summary.privacy),
-        "drawn": drawn and {**dumped("random_members"), "found": drawn.found, "sentence": drawn.sentence()},
+        "drawn": drawn and {**dumped["random_members"], "found": drawn.found, "sentence": drawn.sentence()},
         "top_records": [{name: _finite(value) for name, value in row.items()} for row in summary.top_records.rows()],
-        "neighbourhoods": dumped("neighbourhoods"),
-        "groups": dumped("groups"),
-        "worst_cell": dumped("worst_cell"),
-        "power": dumped("power"),
+        **{name: dumped[name] for name in ("neighbourhoods", "groups", "worst_cell", "power")},
         "unlike": summary.mismatch,
-        "estimate": dumped("quick_estimate"),
+        "estimate": dumped["quick_estimate"],
     }
 
 
@@ -130,9 +125,8 @@ def moment(told: object) -> datetime | None:
 def _target_json(context: Context) -> dict[str, Any]:
     """How well the target does: errors of a regressor, accuracies of a classifier."""
     errors = {name: getattr(context, name) for name in ("train_rmse", "test_rmse", "train_r2", "test_r2")}
-    if any(value is not None for value in errors.values()):
-        return errors
-    return {"train_accuracy": context.train_accuracy, "test_accuracy": context.test_accuracy}
+    known = any(value is not None for value in errors.values())
+    return errors if known else {"train_accuracy": context.train_accuracy, "test_accuracy": context.test_accuracy}
 
 
 def _attack_json(attack: AttackFigures) -> dict[str, Any]:

@@ -356,12 +356,11 @@ def _of_verdict_attack(summary: Summary, limit: Limit, end: End) -> Finding:
 
 def _of_attack(attack: AttackFigures, limit: Limit, end: End) -> Finding:
     found = limit.described.of(attack, limit.at_fpr or math.nan)
+    at = limit.at_fpr
     if found is None or found.at is not None:
-        at = ""
-        if limit.at_fpr is not None:
-            at = f" at {rate(limit.at_fpr)} FPR; audit with that rate among fprs, and enough records"
-        return _unknown(limit, f"{attack.name} has no such figure{at}", f"not measured for {attack.name}")
-    measured = attack.metrics.rate_at(limit.at_fpr) if attack.metrics is not None and limit.at_fpr is not None else None
+        where = f" at {rate(at)} FPR; audit with that rate among fprs, and enough records" if at is not None else ""
+        return _unknown(limit, f"{attack.name} has no such figure{where}", f"not measured for {attack.name}")
+    measured = attack.metrics.rate_at(at) if attack.metrics is not None and at is not None else None
     resolved = measured is None or measured.allowed >= ENOUGH_WRONG
     return _compared(limit, end, found, who=attack.name, resolved=resolved)
 
@@ -416,10 +415,7 @@ def _compared(limit: Limit, end: End, found: Estimate, *, who: str, plain: str =
 
 def stored_policy(policy: Policy | None) -> dict[str, Any]:
     """What ``run.json`` keeps of a policy; nothing if there is none."""
-    if policy is None:
-        return {}
-    plain = dataclasses.asdict(policy)
-    return {"policy": {**plain, "limits": list(plain["limits"]), "attacks": list(policy.attacks)}}
+    return {} if policy is None else {"policy": dataclasses.asdict(policy)}
 
 
 def policy_of(folder: Path | str) -> Policy | None:

@@ -71,8 +71,10 @@ def exposure_of(summary: Summary) -> Exposure | None:
     if flags is None:
         return dataclasses.replace(found, leak=False)
     low, high = (found.per * end for end in flags.tpr_interval)
-    counts = {"found": found.per * flags.tpr, "low": low, "high": high}
-    return dataclasses.replace(found, **counts, wrong=found.per * flags.fpr, chance=found.per * flags.fpr, leak=False)
+    wrong = found.per * flags.fpr
+    return dataclasses.replace(
+        found, found=found.per * flags.tpr, low=low, high=high, wrong=wrong, chance=wrong, leak=False
+    )
 
 
 def exposure_at(figure: RateFigure, *, unit: str, members: int, others: int, confidence: float) -> Exposure:
