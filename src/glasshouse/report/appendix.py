@@ -12,10 +12,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from markupsafe import Markup
+
 from glasshouse.io.folders import PAGE_MARK, RECORD_MARK
 from glasshouse.report.clauses import POINTS, SOURCES, Clause, Source, Statement
 from glasshouse.report.figures import Column, Estimate, columns_at
-from glasshouse.report.html import render_page
+from glasshouse.report.html import TEMPLATES, render_page
 from glasshouse.report.policy import Finding
 from glasshouse.report.summary import Summary
 
@@ -122,52 +124,13 @@ def _coded(found: re.Match[str]) -> str:
     return f"{found[0][:-1]}&#{ord(found[0][-1])};"
 
 
+# everything that the template is given is escaped, so no text from outside can become markup
+_MARKDOWN = TEMPLATES.overlay(autoescape=False, finalize=lambda one: one if isinstance(one, Markup) else literal(one))
+
+
 def render_appendix_markdown(appendix: Appendix) -> str:
     """An evidence file as Markdown."""
-    context = appendix.summary.context
-    written = "not known" if appendix.written is None else f"{appendix.written:%Y-%m-%d}"
-    lines = [
-        f"<!-- <title>Evidence file{PAGE_MARK} -->",
-        "",
-        f"# {literal(appendix.title)}",
-        "",
-        "This document puts what one audit measured, declared and assumed beside what regulators and standards ask",
-        "for. It gives no legal verdict: whether a requirement is met is for the reader to decide. Clauses are in our",
-        "own words; read the source. No record is named here.",
-        "",
-        f"- Run written: {written}",
-        f"- SHA-256 of its figures: {literal(appendix.checksum or 'not known')}",
-        f"- Glasshouse: {literal(context.versions.get('glasshouse', 'not known'))}",
-        "",
-        "## Still to supply",
-        "",
-        *[f"- [ ] {literal(text)}" for text in appendix.supply],
-        "",
-        "## The attacks in figures",
-        "",
-        *_attack_rows(appendix),
-        "",
-    ]
-    if appendix.findings:
-        lines += ["## The policy", "", *[f"- {literal(one.line)}" for one in appendix.findings], ""]
-    for source, answers in appendix.answers:
-        lines += [f"## {literal(source.name)}", "", literal(source.reference), ""]
-        for answer in answers:
-            lines += [f"### {literal(answer.clause.place)}", "", f"Asks: {literal(answer.clause.asks)}", ""]
-            for title, texts in appendix.parts(answer):
-                lines += [f"**{title}**", "", *[f"- {literal(text)}" for text in texts], ""]
-    return "\n".join(lines)
-
-
-def _attack_rows(appendix: Appendix) -> list[str]:
-    """One row per attack: AUC, and TPR at each wanted rate, with intervals."""
-    columns, pattern = appendix.columns, "{value}{unit} ({low}{unit} to {high}{unit})"
-    rows = [["attack", *(column.title for column in columns)], ["---"] * (len(columns) + 1)]
-    rows += [
-        [literal(attack.name), *(one.text(attack, pattern, missing="not measured") for one in columns)]
-        for attack in appendix.summary.attacks
-    ]
-    return [f"| {' | '.join(row)} |" for row in rows]
+    return _MARKDOWN.get_template("appendix.md.j2").render(appendix=appendix, mark=PAGE_MARK).rstrip() + "\n"
 
 
 def render_appendix(appendix: Appendix) -> str:

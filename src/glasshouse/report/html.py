@@ -48,14 +48,14 @@ def _cell(value: object) -> str:
     return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
-_TEMPLATES = jinja2.Environment(
+TEMPLATES = jinja2.Environment(
     loader=jinja2.PackageLoader("glasshouse", "report/templates"),
     autoescape=True,  # ids, labels and file names come from outside; none may become markup
     undefined=jinja2.StrictUndefined,
     trim_blocks=True,
     lstrip_blocks=True,
 )
-_TEMPLATES.filters |= {one.__name__: one for one in (percent, points, rate, signed, whole)} | {"cell": _cell}
+TEMPLATES.filters |= {one.__name__: one for one in (percent, points, rate, signed, whole)} | {"cell": _cell}
 
 
 def render_page(template: str, *, title: str, **values: Any) -> str:
@@ -66,7 +66,7 @@ def render_page(template: str, *, title: str, **values: Any) -> str:
     """
     script = _file("sort.js")
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-    return _TEMPLATES.get_template(template).render(
+    return TEMPLATES.get_template(template).render(
         title=title,
         style=Markup(picture_style() + _file("page.css")),  # noqa: S704 (our own files)
         script=Markup(script),  # noqa: S704
@@ -245,7 +245,7 @@ def render_advice(advice: Advice, *, title: str = "Measured defences") -> str:
 def notebook_html(summary: Summary) -> str:
     """Rating, picture, attacks, ROC and the first records of a run; without scripts and without a network."""
     exposure, style = exposure_of(summary), picture_style().replace(":root", ".glasshouse")
-    return _TEMPLATES.get_template("notebook.html.j2").render(
+    return TEMPLATES.get_template("notebook.html.j2").render(
         style=Markup(style.replace("svg ", ".glasshouse svg ")),  # noqa: S704 (ours, and inside our own part alone)
         summary=summary,
         rating=rating_of(summary),
