@@ -1,7 +1,4 @@
-"""``glasshouse doctor``: what this machine has and how to get what is missing, with one function per subject.
-
-``glasshouse attacks`` and ``glasshouse datasets`` list the names to use in files and options.
-"""
+"""``glasshouse doctor``: what this machine has, and how to get the rest; ``attacks`` and ``datasets``: names to use."""
 
 from __future__ import annotations
 

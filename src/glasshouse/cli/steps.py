@@ -164,10 +164,7 @@ def finish(
     seconds: float,
     loading: float = 0.0,
 ) -> None:
-    """Save, print, and show where the report is; figures that cannot be saved are still printed.
-
-    ``loading`` is the part of ``seconds`` before anything was computed.
-    """
+    """Save, print, and show where the report is; figures that cannot be saved are still printed."""
     fault: InputError | None = None
     if Path(sys.argv[0]).stem in ("glasshouse", "__main__"):  # not where another program calls the command
         result = with_setting(result, "command", shlex.join(["glasshouse", *sys.argv[1:]]))

@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-import numpy as np
-
 from glasshouse.core.table import Table
 from glasshouse.evaluation import Interval
-from glasshouse.report.format import percent, rate
+from glasshouse.report.format import percent, rate, table_of
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,20 +88,17 @@ class Advice:
 
     def table(self) -> Table:
         """One row per model."""
-        rows = [
+        return table_of(
             {
                 "number": number,
                 "defence": one.name,
                 "attack": one.attack,
                 "leak": one.leak,
-                "leak_low": one.interval.low,
-                "leak_high": one.interval.high,
+                "leak_interval": one.interval,
                 "simulated_leak": one.simulated,
                 "accuracy": one.accuracy,
-                "accuracy_low": one.accuracy_interval.low,
-                "accuracy_high": one.accuracy_interval.high,
+                "accuracy_interval": one.accuracy_interval,
                 "seconds": round(one.seconds, 1),
             }
             for number, one in self.models
-        ]
-        return Table({name: np.array([row[name] for row in rows]) for name in rows[0]})
+        )

@@ -1,7 +1,4 @@
-"""The evidence file: every clause with the statements of one run, and what is still to be supplied.
-
-It is written as a page, or as Markdown in which no text from outside can become markup.
-"""
+"""The evidence file, as a page, as Markdown and as JSON: every clause with the statements of one run."""
 
 from __future__ import annotations
 

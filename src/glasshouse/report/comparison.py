@@ -1,7 +1,4 @@
-"""Several runs side by side: benefit and cost of a defence, and whether the difference is more than chance.
-
-The false-positive rate and the attack of a comparison are chosen without the measured figures.
-"""
+"""Several runs side by side: benefit and cost of a defence, and whether the difference is more than chance."""
 
 from __future__ import annotations
 
@@ -39,11 +36,7 @@ class Choice(NamedTuple):
 
 
 def choose(summaries: Mapping[str, Summary], attack: str | None = None) -> Choice:
-    """The smallest common rate with ten allowed false positives, and the attack: the wanted one, or by simulation.
-
-    By default it is the common attack that is strongest on simulated targets, never by what was measured: the largest
-    of several measured figures would be too high.
-    """
+    """The smallest common rate with ten false positives, and the attack: as wanted, or by simulation, not by result."""
     fpr, allowed = _rate(summaries)
     attacks = _common(summaries)
     if attack is not None:

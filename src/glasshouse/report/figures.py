@@ -1,7 +1,4 @@
-"""The figures of an attack: each described once in `FIGURES`, and the plain data that they are read from.
-
-Table, ``metrics.json`` and its check, terminal, HTML, LaTeX, MLflow and the gate read the descriptions.
-"""
+"""The figures of an attack: each described once in `FIGURES`, which every output reads, and the plain data behind."""
 
 from __future__ import annotations
 

@@ -59,12 +59,8 @@ TEMPLATES.filters |= {one.__name__: one for one in (percent, points, rate, signe
 
 
 def render_page(template: str, *, title: str, **values: Any) -> str:
-    """A page from a template that extends ``base.html.j2``.
-
-    The page's own policy allows only its own script, by its hash, and no downloads: a second protection after the
-    escaping of everything that comes from outside.
-    """
-    script = _file("sort.js")
+    """A page from a template that extends ``base.html.j2``, which allows its own script alone, and no downloads."""
+    script = _file("sort.js")  # allowed by its hash: a second protection, after the escaping of what is from outside
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     return TEMPLATES.get_template(template).render(
         title=title,
@@ -86,10 +82,7 @@ def _file(name: str) -> str:
 
 
 def render_html(summary: Summary, *, policy: Policy | None = None) -> str:
-    """A summary as an HTML page, rated by a policy of the user, or else by the usual one.
-
-    The first part is for the decision-maker, the rest for the expert.
-    """
+    """A summary as a page, first for the decision-maker, then for the expert; rated by a policy, or the usual one."""
     best = summary.attack(summary.strongest)
     records = list(summary.top_records.rows())
     first = first_page(summary, policy)

@@ -1,7 +1,4 @@
-"""A summary as JSON types, and back: ``metrics.json`` (figures) and ``run.json`` (how they were made).
-
-What is read back is checked: lists that fit each other, rates between 0 and 1, no NaN.
-"""
+"""A summary as JSON types, and back, checked: ``metrics.json`` (figures) and ``run.json`` (how they were made)."""
 
 from __future__ import annotations
 

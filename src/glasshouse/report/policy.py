@@ -1,8 +1,4 @@
-"""A risk policy: limits that a run must not exceed before a model is released, and a run judged by them.
-
-Where its owner gave none, the usual policy rates a run; the policy is kept in ``run.json``. A verdict can be written as
-JUnit XML, which build servers show as tests.
-"""
+"""A risk policy: limits that a run must not exceed before a model is released, and a run judged by them."""
 
 from __future__ import annotations
 

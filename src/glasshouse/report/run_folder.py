@@ -139,10 +139,7 @@ def _read(path: Path) -> Mapping[str, Any]:
 
 
 def _check_files(folder: Path, files: object, *, pages: bool = False) -> None:
-    """Check that every file that the run wrote is there and unchanged; all faults at once.
-
-    Pages are made from the other files, so that only a check of the whole folder looks at them.
-    """
+    """Refuse files that are missing or changed, all faults at once; pages, made from the others, only if asked for."""
     if not isinstance(files, dict) or "metrics.json" not in files:
         raise InputError(f"{folder / 'run.json'}: is damaged: it does not list the run's files. {_AGAIN}")
     faults = []

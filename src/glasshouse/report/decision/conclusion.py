@@ -1,7 +1,4 @@
-"""What a run lets one conclude: whether it says anything, what, how strongly, by which attack, and on which evidence.
-
-Rating, gate, first page, next steps, comparisons, evidence file, page and terminal read it.
-"""
+"""What a run lets one conclude: whether it says anything, what, how strongly, by which attack, on which evidence."""
 
 from __future__ import annotations
 
@@ -152,10 +149,7 @@ class Conclusion:
 
     @property
     def measured(self) -> VerdictFigures | None:
-        """The figures, if they say something about the model.
-
-        They do not where the members are not known or were not drawn at random, or where the input has a fault.
-        """
+        """The figures; None where they say nothing about the model."""
         return None if self.leak is None or "warning" in self.reasons else self.figures
 
     @property
@@ -259,9 +253,8 @@ def _flagged(attack: AttackFigures, members: int, others: int, error: float) -> 
 def _in_a_cell(attack: AttackFigures, cell: WorstCell | None, error: float) -> Iterator[Look]:
     """The share of identified members of a group beside the rate of non-members that the same threshold flags.
 
-    A group has too few non-members for a rate of its own. That its members are flagged more often than these is tested
-    exactly; their share is then compared with the largest of three rates: the wanted one, that of all non-members, and
-    that of its own.
+    A group has too few non-members for a rate of its own, so the largest of three counts: the wanted one, that of all
+    non-members, and its own.
     """
     first = attack.first_flags
     if cell is None or first is None or cell.p_value > error:

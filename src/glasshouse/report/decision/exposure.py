@@ -56,10 +56,7 @@ class Exposure:
 
 
 def exposure_of(summary: Summary) -> Exposure | None:
-    """The counts of a run; None where no rate was measured, or where it says nothing about the model.
-
-    Where no leak is shown, they are those of the attack's own threshold, if it has one: plain shares of the records.
-    """
+    """The counts of a run, without a leak those of the attack's own threshold; None where there is nothing to count."""
     shown = summary.conclusion.measured
     if shown is None or shown.rate is None:
         return None

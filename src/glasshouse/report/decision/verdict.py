@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
-
-import numpy as np
+from collections.abc import Sequence
 
 from glasshouse.core.table import Table
 from glasshouse.evaluation import PrivacyVerdict
@@ -17,7 +14,7 @@ from glasshouse.evaluation.roc import allowed_wrong
 from glasshouse.report.context import Context
 from glasshouse.report.decision.conclusion import VerdictFigures
 from glasshouse.report.figures import AttackFigures, RateFigure
-from glasshouse.report.format import percent, rate, whole
+from glasshouse.report.format import percent, rate, table_of, whole
 
 _SHOWN: dict[bool | None, str] = {
     True: "A leak is shown",
@@ -212,7 +209,7 @@ def power_sentences(power: Power) -> tuple[str, str]:
 
 def accusation_table(attacks: Sequence[AttackFigures]) -> Table:
     """One row per attack, threshold and prior."""
-    return _table(
+    return table_of(
         {
             "attack": attack.name,
             "wanted_fpr": one.wanted,
@@ -229,19 +226,4 @@ def accusation_table(attacks: Sequence[AttackFigures]) -> Table:
 
 def group_leak_table(groups: Sequence[GroupLeak]) -> Table:
     """One row per group."""
-    return _table(map(vars, groups))
-
-
-def _table(rows: Iterable[Mapping[str, Any]]) -> Table:
-    """Rows with the same names as columns: an interval is two of them, and what was not measured is NaN."""
-    columns: dict[str, list[object]] = {}
-    for row in rows:
-        for name, value in row.items():
-            cells = {name: value}
-            if name.endswith("_interval"):
-                low, high = value or (None, None)
-                stem = name.removesuffix("_interval")
-                cells = {f"{stem}_low": low, f"{stem}_high": high}
-            for column, cell in cells.items():
-                columns.setdefault(column, []).append(np.nan if cell is None else cell)
-    return Table({name: np.array(values) for name, values in columns.items()})
+    return table_of(map(vars, groups))

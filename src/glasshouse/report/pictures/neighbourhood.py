@@ -1,7 +1,4 @@
-"""The nodes around a record of a graph, small enough to draw, and their picture.
-
-Round for the node's own class, square for another; filled for members, hollow for non-members.
-"""
+"""The nodes around a record of a graph, and their picture: filled for members, round for the node's own class."""
 
 from __future__ import annotations
 
@@ -37,10 +34,7 @@ class Neighbourhood:
 
 
 class Surroundings:
-    """The edges [2, E] around the audited nodes [N]: their degrees and neighbourhoods, with members and labels [n].
-
-    Direction, repetition and loops of edges do not matter here.
-    """
+    """The edges [2, E] around the audited nodes [N], in any direction and order: degrees and neighbourhoods."""
 
     def __init__(self, edges: ArrayLike, *, members: ArrayLike, labels: ArrayLike, nodes: ArrayLike) -> None:
         self._members: BoolArray = np.asarray(members, dtype=np.bool_)
