@@ -17,16 +17,10 @@ from glasshouse.core.errors import InputError
 from glasshouse.evaluation.groups import GroupLeak
 from glasshouse.report.advice import Advice
 from glasshouse.report.comparison import RESAMPLED, Comparison, compare_sentences
+from glasshouse.report.decision import verdict
 from glasshouse.report.decision.exposure import exposure_of
 from glasshouse.report.decision.first_page import first_page
 from glasshouse.report.decision.rating import rating_of
-from glasshouse.report.decision.verdict import (
-    groups_sentence,
-    list_sentence,
-    power_sentences,
-    precision_sentence,
-    whole_sentence,
-)
 from glasshouse.report.figures import FIGURES, AttackFigures, Column, columns_at
 from glasshouse.report.format import percent, points, rate, signed, whole
 from glasshouse.report.pictures.neighbourhood import neighbourhood_picture
@@ -112,14 +106,14 @@ def render_html(summary: Summary, *, policy: Policy | None = None) -> str:
             if attack.metrics is not None and attack.metrics.calibration is not None
         ],
         flagged=[(attack, one) for attack in summary.attacks for one in attack.accusations],
-        groups_text=groups_sentence(summary.groups, summary.worst_cell),
+        groups_text=verdict.groups_sentence(summary.groups, summary.worst_cell),
         precision=[
             precision_picture(best.name, one) for one in best.accusations[:1] if one.precisions[-1].value is not None
         ],
-        precision_text=precision_sentence(best),
-        list_text=list_sentence(best, leak=summary.conclusion.lists_records),
-        whole_text=whole_sentence(best),
-        power_text=power_sentences(summary.power) if summary.power is not None else (),
+        precision_text=verdict.precision_sentence(best),
+        list_text=verdict.list_sentence(best, leak=summary.conclusion.lists_records),
+        whole_text=verdict.whole_sentence(best),
+        power_text=verdict.power_sentences(summary.power) if summary.power is not None else (),
         epsilon=epsilon_picture(summary.privacy) if summary.privacy and not summary.privacy.withheld else None,
         fdp=_fdp(summary),
         columns=_columns(summary),

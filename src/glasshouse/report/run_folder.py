@@ -168,11 +168,9 @@ class Run(Protocol):
 
     def summary(self) -> Summary:
         """The figures."""
-        ...
 
     def records(self) -> Table:
         """One row per record: ``id``, ``member`` if it is known, and a column ``…_score`` for each attack."""
-        ...
 
 
 @dataclass(frozen=True, eq=False)

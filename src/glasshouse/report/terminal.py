@@ -11,17 +11,10 @@ from rich.markup import escape
 from rich.table import Table as RichTable
 
 from glasshouse.core.escape import visible
+from glasshouse.report.decision import verdict
 from glasshouse.report.decision.conclusion import FACTOR
 from glasshouse.report.decision.next_steps import next_steps
 from glasshouse.report.decision.rating import Rating, rating_of
-from glasshouse.report.decision.verdict import (
-    groups_sentence,
-    list_sentence,
-    power_sentences,
-    precision_sentence,
-    target_sentence,
-    whole_sentence,
-)
 from glasshouse.report.figures import columns_at
 from glasshouse.report.format import percent, rate
 from glasshouse.report.policy import Policy
@@ -79,7 +72,7 @@ def _facts(summary: Summary, rating: Rating, policy: Policy | None) -> Iterator[
             f"Most exposed: {cell.name}, {cell.identified} of {cell.members} members flagged and {cell.flagged} of "
             f"{cell.non_members} non-members."
         )
-    if estimated := whole_sentence(summary.attack(summary.strongest)):
+    if estimated := verdict.whole_sentence(summary.attack(summary.strongest)):
         yield estimated
     if summary.quick_estimate is not None:
         yield summary.quick_estimate.sentence()
@@ -94,11 +87,11 @@ def _more(summary: Summary) -> Iterator[str]:
     lines = [
         summary.verdict,
         *([privacy.sentence(), privacy.gaussian_sentence()] if privacy is not None else []),
-        precision_sentence(best),
-        list_sentence(best, leak=summary.conclusion.lists_records),
-        groups_sentence(summary.groups, summary.worst_cell),
-        *(power_sentences(summary.power)[:1] if summary.power is not None else []),
-        *(f"• {note}" for note in (*summary.notes, target_sentence(summary.context), random) if note),
+        verdict.precision_sentence(best),
+        verdict.list_sentence(best, leak=summary.conclusion.lists_records),
+        verdict.groups_sentence(summary.groups, summary.worst_cell),
+        *(verdict.power_sentences(summary.power)[:1] if summary.power is not None else []),
+        *(f"• {note}" for note in (*summary.notes, verdict.target_sentence(summary.context), random) if note),
     ]
     return filter(None, lines)
 

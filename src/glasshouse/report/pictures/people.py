@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal
+from typing import Any, Literal
 
 from markupsafe import Markup
 
@@ -45,15 +45,15 @@ def exposure_picture(exposure: Exposure | None, *, name: str, members: bool = Tr
     """The members of an exposure, or its non-members; None if nothing was counted."""
     if exposure is None:
         return None
-    per, people = exposure.per, exposure.unit == "records"
+    per, found, high = exposure.per, exposure.found if members else exposure.wrong, None
     if not members:
-        told = f"{exposure.wrong:.0f} of {per} non-members are wrongly flagged."
-        return people_picture(exposure.wrong / per, label=told, name=name, people=people, leak=exposure.leak)
-    if not exposure.leak:
-        told = f"{exposure.found:.0f} of {per} members are flagged, no better than guessing."
-        return people_picture(exposure.found / per, label=told, name=name, people=people, leak=False)
-    told = f"{exposure.found:.0f} of {per} members are identified; with the interval, up to {exposure.high:.0f}."
-    return people_picture(exposure.found / per, high=exposure.high / per, label=told, name=name, people=people)
+        told = "non-members are wrongly flagged."
+    elif not exposure.leak:
+        told = "members are flagged, no better than guessing."
+    else:
+        told, high = f"members are identified; with the interval, up to {exposure.high:.0f}.", exposure.high / per
+    shown: Any = {"name": name, "people": exposure.unit == "records", "leak": exposure.leak}
+    return people_picture(found / per, high=high, label=f"{found:.0f} of {per} {told}", **shown)
 
 
 def _cells(share: float) -> int:
