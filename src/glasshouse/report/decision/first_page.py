@@ -73,7 +73,6 @@ class FirstPage:
     tried: Tried  # what was tried and what not
     steps: tuple[Step, ...]  # what to do next
     facts: tuple[tuple[str, str], ...]  # date, model, data and so on, each with its name
-    unit: str  # what is audited, in the plural
 
 
 def first_page(summary: Summary, policy: Policy | None = None) -> FirstPage:
@@ -91,7 +90,6 @@ def first_page(summary: Summary, policy: Policy | None = None) -> FirstPage:
         tried=tried_of(summary),
         steps=next_steps(summary, rating, policy),
         facts=tuple((name, text) for name, text in _facts(summary) if text),
-        unit=unit_of(summary),
     )
 
 
