@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from glasshouse.data.texts import tokenized
     from glasshouse.evaluation import PrivacyClaim
     from glasshouse.evidence import Evidence, LossTrace, QueryOptions, read_evidence, write_evidence
-    from glasshouse.query.coarse import CoarseAnswers
+    from glasshouse.query.classify import CoarseAnswers
     from glasshouse.query.labels_only import LabelOnly
     from glasshouse.query.losses import (
         CoxLoss,
@@ -101,7 +101,7 @@ __getattr__, __dir__ = lazy_exports(
         "glasshouse.data.named": ["digits"],
         "glasshouse.evaluation": ["PrivacyClaim"],
         "glasshouse.evidence": ["Evidence", "LossTrace", "QueryOptions", "read_evidence", "write_evidence"],
-        "glasshouse.query.coarse": ["CoarseAnswers"],
+        "glasshouse.query.classify": ["CoarseAnswers"],
         "glasshouse.query.labels_only": ["LabelOnly"],
         "glasshouse.query.losses": [
             "CoxLoss",
