@@ -98,7 +98,8 @@ class PartLosses:
         if name not in self.details:
             raise InputError(f"it looks at {name!r} of each part; pass {_GIVEN_BY.get(name, _DETAILS)}. Leave it out.")
         rows = self.details[name]
-        return rows[0] if self.model is None or len(rows) == 1 else rows[1 + self.model]
+        found: Parts = rows[0] if self.model is None or len(rows) == 1 else rows[1 + self.model]
+        return found
 
     def losses(self) -> tuple[NDArray[np.float32], NDArray[np.float32], IntArray]:
         """Losses [P] of what is in the target's place and [R, P] of its references, and [P] whose part each is."""

@@ -15,9 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from glasshouse.core.arrays import as_array
-from glasshouse.core.errors import InputError
+from glasshouse.core.errors import InputError, first_line
 from glasshouse.core.numerics import not_finite, refuse_not_finite
-from glasshouse.core.outputs import refusing
 from glasshouse.data import Population, select
 from glasshouse.query.adapters import KeptAnswers
 from glasshouse.query.classify import Answers, QueryOptions
@@ -120,7 +119,12 @@ class OwnLoss(QueryOptions):
     def _asked(self, model: Any, population: Population, rows: NDArray[np.intp]) -> dict[str, NDArray[Any]]:
         """[B, T] what the loss says about the parts of some records, by name; NaN where a record has no such part."""
         batch = Batch(select(population.x, rows), population.y[rows], population.ids[rows])
-        given = refusing(lambda one: self.loss(model, one), "loss")(batch)
+        try:
+            given = self.loss(model, batch)
+        except InputError:
+            raise
+        except Exception as error:  # whatever the user's function raises
+            raise InputError(f"loss: the function failed: {first_line(error).rstrip('.')}.") from error
         told = {name: as_array(one) for name, one in (given if isinstance(given, Mapping) else {"loss": given}).items()}
         losses = told.get("loss", np.empty(0))
         if losses.dtype.kind not in "iuf" or losses.ndim not in (1, 2) or len(losses) != len(rows):

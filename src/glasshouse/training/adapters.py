@@ -114,8 +114,8 @@ class AdaptedModel(nn.Module):
             return model(*inputs, **named)
 
     def _apply(self, fn: Any, recurse: bool = True) -> AdaptedModel:
-        super()._apply(fn, recurse)
-        self._base[0].model._apply(fn)  # the base goes where its adapters go
+        super()._apply(fn, recurse)  # type: ignore[no-untyped-call]
+        self._base[0].model._apply(fn)  # type: ignore[no-untyped-call]  # the base goes where its adapters go
         return self
 
 
