@@ -48,7 +48,7 @@ def constant(value: Any) -> Any:
         (constant(-1.0), "negative for 8 of 8 records, first '0'. It is the negative logarithm"),
         (lambda model, batch: np.zeros((2, 2, 2)), "expected one number per record"),
         (lambda model, batch: np.full((len(batch.ids), 2), np.nan), "NaN or infinite"),
-        (lambda model, batch: 1 / 0, "loss: the function failed: division by zero"),
+        (lambda model, batch: 1 / 0, "loss: the function failed: ZeroDivisionError: division by zero"),
         ("cross-entropy", "give a function"),
     ],
 )

@@ -115,7 +115,7 @@ class AdaptedModel(nn.Module):
 
     def _apply(self, fn: Any, recurse: bool = True) -> AdaptedModel:
         super()._apply(fn, recurse)  # type: ignore[no-untyped-call]
-        self._base[0].model._apply(fn)  # type: ignore[no-untyped-call]  # the base goes where its adapters go
+        self._base[0].model._apply(fn)  # the base goes where its adapters go
         return self
 
 
