@@ -49,8 +49,7 @@ _RECORDS = 1000
 def rehearse(attack: Any, members: BoolArray) -> None:
     """Let an attack score random losses of models with these members [K, N] to come, so that it can refuse them.
 
-    If there are very many records, only some are tried. Those with the fewest in- and out-models are among them, since
-    an attack may fail on these. Any error other than a refusal is ignored here: it will appear with the true losses.
+    If there are very many records, only some are tried; those with the fewest in- and out-models are among them.
     """
     chosen = np.arange(members.shape[1])
     if members.size > _ANSWERS and not any(np.ndim(value) for value in vars(attack).values()):  # one number per record

@@ -130,8 +130,7 @@ def _simulated(evidence: Evidence) -> Iterator[SimulatedSides]:
 def quantile_line(signals: FloatArray, answers: FloatArray, level: float) -> FloatArray:
     """Coefficients [F] of the line that a share ``level`` of the answers [R] lies below, given signals [R, F].
 
-    It minimises the pinball loss, slightly smoothed so that Newton's steps are possible (Fernandes, Guerre and Horta
-    2021): many times faster than a linear program.
+    The pinball loss is slightly smoothed so that Newton's steps are possible (Fernandes, Guerre and Horta 2021).
     """
     coefficients = np.linalg.lstsq(signals, answers, rcond=None)[0]
     residuals = answers - signals @ coefficients

@@ -60,8 +60,7 @@ class StackedFit(NamedTuple):
 class StackedParameters:
     """Parameters of `Stacked` and `GStacked`, where they are explained.
 
-    A copy by `dataclasses.replace` keeps what was learned if only the prior or the number of jobs changes. With another
-    mode or seed, for example, it drops what was learned and learns again, so that nothing outdated is used.
+    A copy by `dataclasses.replace` with another prior or number of jobs keeps what was learned; other copies drop it.
     """
 
     posterior: ClassVar[bool] = True
@@ -281,11 +280,7 @@ class Stacked(StackedParameters, Attack):
     def _rows(
         self, evidence: Evidence, references: Positions, usual: Usual, *, model: int | None = None, records: Positions
     ) -> NDArray[Any]:
-        """Features [R, F] of some records about the target, or about a shadow model in its place.
-
-        They are computed when they are needed: those of all simulated targets are several times as large as the
-        evidence. In single precision, which is enough for them.
-        """
+        """Features [R, F] of some records about the target, or about a shadow model in its place."""
         part = evidence.among(references, model=model, records=records)
         columns = list(record_features(part, mode=self.mode, usual=usual).values())
         if part.labels is not None:

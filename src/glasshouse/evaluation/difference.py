@@ -54,15 +54,11 @@ def tpr_difference(
 ) -> Difference:
     """TPR of the second run at an FPR minus that of the first, with a percentile bootstrap.
 
-    Members and non-members are resampled separately, and the threshold is read again from each sample, as it was read
-    from the run: with few allowed false positives most of the uncertainty is there. Tied scores are ordered at random,
-    once, so that every rate can be reached. Nothing is shown by fewer than ten members or non-members in a run: the
-    interval is then from -1 to 1.
-
-    ``"paired"`` resampling draws the same records, in the same order, in both runs; ``"unpaired"`` draws each run
-    alone. ``"opposed"`` is for runs where members of one are non-members of the other: what raises one figure may lower
-    the other, so the samples are matched in the worst order, and the interval holds for any dependence. If many counts
-    would be needed, there are fewer ``draws``, but at least 1 000.
+    Members and non-members are resampled separately, and the threshold is read again from each sample. Tied scores are
+    ordered at random, once. Fewer than ten members or non-members in a run show nothing. ``"paired"`` resampling draws
+    the same records in both runs, ``"unpaired"`` each run alone. ``"opposed"`` is for runs where members of one are
+    non-members of the other: samples are matched in the worst order, so the interval holds for any dependence. If many
+    counts would be needed, there are fewer ``draws``, but at least 1 000.
     """
     one, other = _both(first, second, resampling)
     paired = resampling == "paired"
@@ -131,10 +127,7 @@ def _error(parts: Sequence[FloatArray]) -> float:
 
 
 def _places(scores: FloatArray, members: BoolArray, ties: FloatArray) -> tuple[IntArray, IntArray]:
-    """How many non-members are above each member [n₁], and above each non-member [n₀]; ties in the given order.
-
-    A threshold just above the non-member at place r finds the members at places up to r.
-    """
+    """How many non-members are above each member [n₁], and above each non-member [n₀]; ties in the given order."""
     order = np.lexsort((ties, scores))[::-1]
     outside = ~members[order]
     places = np.empty(len(scores), dtype=np.int64)
@@ -154,8 +147,7 @@ def _resampled(
 ) -> FloatArray:
     """TPRs of bootstrap samples of one run [draws], without drawing the samples.
 
-    The place of the resampled threshold is that of the (allowed + 1)-th of n₀ uniform numbers, a beta variable; given
-    it, each resampled member is above it with one probability.
+    The place of the threshold is that of the (allowed + 1)-th of n₀ uniform numbers, a beta variable.
     """
     n1, n0 = len(members), len(outside)
     found = np.cumsum(np.bincount(members, minlength=n0 + 1))

@@ -126,10 +126,8 @@ def expected_log_p(
 ) -> dict[Figure, float]:
     """How surprising each figure would be on a target of this size if it were as simulated targets have it on average.
 
-    The log of its own p-value in `leak_test`, which makes an AUC and a true-positive rate comparable: the smallest is
-    the figure by which a leak of this kind is seen best. ``expected`` has the mean AUC and the mean TPR at each rate on
-    simulated targets, by attack; means are taken before the p-value, so that a weak leak is ranked by its signal and
-    not by the noise of single targets.
+    The log of its own p-value in `leak_test`, from the mean AUC and the mean TPR at each rate on simulated targets, by
+    attack. Means are taken before the p-value, so that a weak leak is ranked by its signal and not by noise.
     """
     allowed = [allowed_wrong(fpr, non_members) for fpr in fprs]
     tables = [_log_found(wrong, members, non_members) for wrong in allowed]
@@ -145,9 +143,7 @@ def expected_log_p(
 def _arrangements(members: BoolArray, sizes: Sequence[int], seed: int) -> Iterator[Callable[[], BoolArray]]:
     """Random arrangements of as many members, in blocks [B, N] of the wanted sizes, each drawn when it is called.
 
-    Shuffling a million flags takes far longer than all that is done with them. So with very many records each flag is
-    drawn by itself, and the surplus is turned at random: no record is treated unlike another, so all arrangements are
-    equally likely.
+    Shuffling a million flags takes long: with very many records each is drawn by itself, and the surplus is turned.
     """
     if len(members) < _SHUFFLED:
         random = generator(seed, "leak test")
@@ -386,7 +382,7 @@ def audit_power(
 ) -> Power:
     """Which leak an audit could have shown, from its counts alone: the audited records, the rates and the attacks.
 
-    ``first`` is the figure of one attack that gets most of the error (`error_share`), ``"auc"`` or ``"tpr@0.01"``.
+    ``first`` is the figure of one attack that gets most of the error, ``"auc"`` or ``"tpr@0.01"``.
     """
     figures = attacks * (1 + len(fprs))
 
@@ -423,10 +419,8 @@ def _auc_spread(members: int, non_members: int) -> float:
 def smallest_tpr(members: int, non_members: int, fpr: float, *, figures: float = 1) -> float | None:
     """The smallest TPR at a rate that a test at 5 % finds in four of five audits; None if not even 100 % is enough.
 
-    If k false positives are allowed, the threshold is the (k + 1)-th highest score of a non-member. Without a leak the
-    order is random, which gives the test (`_members_needed`), and the share U of members above the threshold has the
-    distribution Beta(k + 1, n0 - k). With a leak that share is taken as Φ(Φ⁻¹(U) + μ), a binormal ROC curve; the μ that
-    is found in four of five audits gives the answer at the mean of U.
+    Without a leak the share U of members above the threshold, the (k + 1)-th highest score of a non-member, is
+    Beta(k + 1, n0 - k). With a leak it is taken as Φ(Φ⁻¹(U) + μ), a binormal ROC curve.
     """
     allowed = allowed_wrong(fpr, non_members)
     least = _members_needed(members, non_members, allowed, error=LEVEL / figures)

@@ -159,12 +159,7 @@ def across_targets(several: Sequence[Metrics], *, confidence: float = 0.95) -> M
 
 
 def mean_over(values: Sequence[float], confidence: float) -> AcrossTargets:
-    """The mean of one figure over targets with Student's t interval for shares; of one target without an interval.
-
-    Example:
-        >>> mean_over([0.7, 0.7], 0.95).interval
-        Interval(low=0.7, high=0.7)
-    """
+    """The mean of one figure over targets with Student's t interval for shares; of one target without an interval."""
     count, mean = len(values), float(np.mean(values))
     if count == 1:
         return AcrossTargets(mean, float("nan"), 1, Interval(float("nan"), float("nan")))

@@ -46,12 +46,10 @@ def binned(posteriors: FloatArray, members: BoolArray, weights: FloatArray | Non
 
 
 def calibration_floor(posteriors: FloatArray, *, prior: float | ArrayLike = 0.5, share: float | None = None) -> float:
-    r"""The calibration error that posteriors [N] have by chance, even if all of them are exactly right.
+    """The calibration error that posteriors [N] have by chance, even if all of them are exactly right.
 
-    The error of a bin is the absolute value of a sum of many small independent terms with mean 0. It is taken as
-    normal, so that its mean is :math:`\sqrt{2 / \pi}` times its standard deviation; but not more than a bin with hardly
-    any members can have. ``prior`` is one number, or one per record. With a ``share`` of members, posteriors are of a
-    simulated target, whose records are weighted to the prior (`prior_weights`); else of a target that has that prior.
+    The error of a bin is the absolute value of a normal variable with mean 0, and at most what a bin with hardly any
+    members can have. With a ``share`` of members, posteriors are of a simulated target, weighted to the prior.
     """
     expected = np.asarray(prior, dtype=np.float64)  # [] or [N]
     if share is None:
@@ -72,10 +70,8 @@ def calibration_floor(posteriors: FloatArray, *, prior: float | ArrayLike = 0.5,
 def posterior_doubt(scores: FloatArray, scored: Scored | None, *, prior: float | ArrayLike = 0.5) -> str:
     """Why scores [N] that are meant as probabilities of membership are not calibrated; empty if they are.
 
-    Two things can be checked without the members of the target. On simulated targets, weighted to the prior, the
-    calibration error must be at most 0.01 above what chance gives. And the mean of the target's posteriors must be the
-    prior, with the same tolerance: the calibration error is never smaller than their distance. The prior is one number,
-    or one per record.
+    On simulated targets, weighted to the prior (one number, or one per record), the calibration error must be at most
+    0.01 above what chance gives; and the mean of the target's posteriors must be the prior, with the same tolerance.
     """
     if not scored:
         return "no simulated target can show whether they are calibrated"

@@ -56,8 +56,7 @@ def target_mismatch(evidence: Evidence, *, prior: float | ArrayLike = 0.5, advic
 def _largest(targets: int) -> float:
     """The unlikeness that a share `_WRONG` of targets of the same kind would exceed if all figures went together.
 
-    A figure's distance from its mean over T targets, in their standard deviations, has Student's distribution with
-    T - 1 degrees of freedom, times √(1 + 1/T); the root mean square over figures is at most as spread.
+    Each is Student's with T - 1 degrees of freedom, times √(1 + 1/T); their root mean square is at most as spread.
     """
     return float(student.isf(_WRONG / 2, targets - 1)) * math.sqrt(1 + 1 / targets)
 
@@ -65,8 +64,7 @@ def _largest(targets: int) -> float:
 def _unlikeness(evidence: Evidence, prior: float | ArrayLike) -> float:
     """The larger unlikeness of two: of the margins, and of how far they are from the mean margin of the references.
 
-    The second is blind to which records are difficult, and so notices smaller differences between models. Target and
-    simulated targets are compared with equally many references.
+    The second is blind to which records are difficult, and so notices smaller differences between models.
     """
     some = slice(None, None, -(-evidence.records // _MOST))
     inside, margins = evidence.shadow_members[:, some], loss_to_margin(evidence.shadow_loss[:, some])

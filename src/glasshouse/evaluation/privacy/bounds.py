@@ -103,10 +103,9 @@ class Guesses:
 def count_right(scores: FloatArray, members: BoolArray, design: Design) -> Guesses:
     """Guess by the ranks of the scores [N], and count the right guesses against the members [N].
 
-    Tied scores are ordered by a fixed random permutation, which knows nothing of the members. Guesses on both sides
-    need as many members as non-members; where the shares differ by more than three standard deviations of fair coins,
-    records of the larger group are first left out at random. For who is left, membership is a fair coin again: those
-    who were left out belong to the data set that is known anyway.
+    Tied scores are ordered by a fixed random permutation. Guesses on both sides need as many members as non-members;
+    where the shares differ by more than fair coins do, records of the larger group are first left out at random: they
+    belong to the data set that is known anyway.
     """
     return _guesses(scores, members, [design])[design]
 
@@ -114,8 +113,7 @@ def count_right(scores: FloatArray, members: BoolArray, design: Design) -> Guess
 def shares_right(scores: FloatArray, members: BoolArray, *, ordered: SortedScores | None = None) -> tuple[float, ...]:
     """How many guesses of each of `DESIGNS`, and at last of `EVERY_RECORD`, are right, as shares at even odds.
 
-    At even odds means: as if half of the records were members, so that they can be used where another share is.
-    ``ordered`` are the same scores sorted, if they are known already.
+    At even odds means: as if half of the records were members. ``ordered`` are the same scores sorted, if known.
     """
     counted = _guesses(scores, members, [*DESIGNS, EVERY_RECORD], ordered=ordered).values()
     shares = np.array([guesses.correct / guesses.made if guesses.made else 0.5 for guesses in counted])
