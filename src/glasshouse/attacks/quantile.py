@@ -35,9 +35,7 @@ _NARROWEST = 1e-9  # between two quantiles
 class QuantileFit(NamedTuple):
     """Lines that predict quantiles of a non-member's margin, and the out-means that are told apart."""
 
-    lines: (
-        FloatArray  # [levels, 3 + classes - 1] coefficients of 1, the out-mean, its square and each class but the first
-    )
+    lines: FloatArray  # [levels, 3 + classes - 1] of 1, the out-mean, its square and each class but the first
     low: float  # the smallest out-mean
     high: float  # the largest
 
@@ -51,10 +49,9 @@ class QuantileRegression(Attack):
     its out-models, linear and squared, over the non-members of all simulated targets. Between two quantiles, and
     beyond them, the score is linear. No in-model of any record is asked, so there is no online form.
 
-    The paper trains no shadow models: a network learns the quantiles from the record itself (an image, say), on records
-    that the target did not train on. Evidence has losses and no features. So here what is known about a record is its
-    label and what its out-models answer, and the non-members are those of simulated targets, not of the target. Where a
-    model is only right or wrong, as a full tree, it is weaker than the loss threshold.
+    In the paper a network learns the quantiles from the record itself, on records that the target did not train on.
+    Evidence has losses and no features, so here label and out-models describe a record, and the non-members are those
+    of simulated targets. Where a model is only right or wrong, as a full tree, it is weaker than the loss threshold.
 
     Args:
         seed: seed of the draw of the answers that it learns from, if there are very many.

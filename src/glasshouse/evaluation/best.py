@@ -1,7 +1,4 @@
-"""The best attack for a pool: the one that finds most members of simulated targets. The target is not used.
-
-Equal attacks are tuned and tried once.
-"""
+"""The best attack for a pool: the one that finds most members of simulated targets. The target is not used."""
 
 from __future__ import annotations
 

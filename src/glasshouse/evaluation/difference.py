@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -11,7 +10,7 @@ from scipy.stats import beta, norm
 from glasshouse.core.arrays import BoolArray, FloatArray, IntArray
 from glasshouse.core.errors import InputError
 from glasshouse.core.randomness import generator
-from glasshouse.evaluation.intervals import Interval, placements, tpr_estimates
+from glasshouse.evaluation.intervals import Interval, placements, tpr_estimates, variance_of_means
 from glasshouse.evaluation.roc import allowed_wrong, checked, roc
 
 ScoredRecords = tuple[FloatArray, BoolArray]  # scores [N] of the records, and which of them are members [N]
@@ -89,11 +88,11 @@ def auc_difference(
     before, after = placements(*one), placements(*other)
     value = float(after[0].mean() - before[0].mean())
     if resampling == "paired":
-        spread = _error([b - a for a, b in zip(before, after, strict=True)])
+        spread = _error(*(b - a for a, b in zip(before, after, strict=True)))
     elif resampling == "opposed":
-        spread = _error(before) + _error(after)
+        spread = _error(*before) + _error(*after)
     else:
-        spread = _error([*before, *after])
+        spread = _error(*before, *after)
     p_value = 2 * float(norm.sf(abs(value) / spread)) if spread else float(value == 0.0)
     reach = float(norm.isf((1 - confidence) / comparisons / 2)) * spread
     found = value, Interval(max(-1.0, value - reach), min(1.0, value + reach)), p_value
@@ -121,9 +120,8 @@ def _judged(
     return Difference(value, interval, min(1.0, comparisons * p_value), resampling, comparisons, confidence)
 
 
-def _error(parts: Sequence[FloatArray]) -> float:
-    """Standard error of a sum of independent means."""
-    return float(np.sqrt(sum(float(np.var(part, ddof=1)) / len(part) for part in parts if len(part) > 1)))
+def _error(*parts: FloatArray) -> float:
+    return float(np.sqrt(variance_of_means(*parts)))
 
 
 def _places(scores: FloatArray, members: BoolArray, ties: FloatArray) -> tuple[IntArray, IntArray]:

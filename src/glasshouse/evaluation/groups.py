@@ -1,8 +1,4 @@
-"""Leak per group of records: where an attack does better or worse than on the other groups, after correction.
-
-Groups come from the user's own columns, from classes and from degrees. They are compared at one operating point: by how
-many of their members and non-members the attack's first threshold flags; where it has none, by the areas within them.
-"""
+"""Leak per group of records: where an attack does better or worse than on the other groups, after correction."""
 
 from __future__ import annotations
 
@@ -17,12 +13,19 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import brentq
 from scipy.special import logit
-from scipy.stats import beta, hypergeom, norm
+from scipy.stats import hypergeom, norm
 from scipy.stats import t as student
 
 from glasshouse.core.arrays import BoolArray, FloatArray, IntArray
 from glasshouse.core.errors import InputError, raise_faults
-from glasshouse.evaluation.intervals import Interval, clopper_pearson, logit_interval, placements, separated
+from glasshouse.evaluation.intervals import (
+    Interval,
+    clopper_pearson,
+    logit_interval,
+    lowest_rate,
+    placements,
+    separated,
+)
 
 _FEW = 8  # numbers with more different values than this are cut into quartiles
 _RESERVED = ("id", "label", "member", "degree", "class", "worst")
@@ -298,7 +301,7 @@ def worst_cell(called: BoolArray, members: BoolArray, columns: Mapping[str, NDAr
     p_values = np.minimum(1.0, len(parts) * np.maximum(within, beside))
     tail = _ERROR / max(1, len(parts)) / 2
     sure = (p_values <= _ERROR) & (hits > 0)
-    lows = np.where(sure, beta.ppf(tail, np.maximum(hits, 1), inside - hits + 1), 0.0)
+    lows = np.where(sure, lowest_rate(np.maximum(hits, 1), inside, tail), 0.0)
     if not lows.any():
         return None
     at, alone = int(np.argmax(lows)), np.array([len(part) == 1 for part in parts])

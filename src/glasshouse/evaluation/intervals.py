@@ -1,7 +1,6 @@
 """Confidence intervals of rates, of a TPR whose threshold is read from the same sample, and of the AUC.
 
-The usual intervals treat the audited records as drawn from an endless population. Where records are a random sample of
-a finite one, others are about one number: what an audit of all records would have found.
+Where audited records are a random sample of a finite population, others say what an audit of all would have found.
 """
 
 from __future__ import annotations
@@ -43,9 +42,14 @@ def clopper_pearson(successes: int, trials: int, *, confidence: float = 0.95) ->
     if not 0 <= successes <= trials or trials < 1:
         raise InputError(f"{successes} of {trials} is not a rate.")
     tail = (1 - confidence) / 2
-    low = float(beta.ppf(tail, successes, trials - successes + 1)) if successes else 0.0
+    low = float(lowest_rate(successes, trials, tail)) if successes else 0.0
     high = float(beta.ppf(1 - tail, successes + 1, trials - successes)) if successes < trials else 1.0
     return Interval(low, high)
+
+
+def lowest_rate(successes: ArrayLike, trials: ArrayLike, tail: float) -> FloatArray:
+    """The lower end of that interval for one or more successes, of any shape, with an error of ``tail`` below it."""
+    return np.asarray(beta.ppf(tail, successes, np.subtract(trials, successes) + 1))
 
 
 def tpr_intervals(
@@ -61,9 +65,7 @@ def tpr_intervals(
     The true threshold at rate α has J of the n₀ non-members above it, and J is binomial (n₀, α) whatever the scores
     are. Given J, the number M of the members above it is known up to those between two neighbouring non-members, and
     the true-positive rate is between Beta(M, n₁ − M + 1) and Beta(M + 1, n₁ − M), as in a Clopper-Pearson interval.
-    The ends are quantiles of the mixture of these distributions over J, half of each. So an interval is wide where few
-    false positives are allowed; its lower end is 0 if there may be no non-member above the threshold. Coverage is
-    measured in ``benchmarks/statistics/intervals.md``.
+    The ends are quantiles of the mixture of these over J, half of each (``benchmarks/statistics/intervals.md``).
 
     Args:
         curve: the ROC of a sample.
@@ -134,10 +136,15 @@ def delong(scores: ArrayLike, members: ArrayLike, *, confidence: float = 0.95) -
     """
     above, below = placements(*checked(scores, members))
     area = float(above.mean())
-    spread = sum(float(np.var(part, ddof=1)) / len(part) for part in (above, below) if len(part) > 1)
+    spread = variance_of_means(above, below)
     if area in (0.0, 1.0) or spread == 0.0:
         return separated(area, len(above), len(below), confidence=confidence)
     return logit_interval(area, spread, float(norm.ppf((1 + confidence) / 2)))
+
+
+def variance_of_means(*parts: FloatArray) -> float:
+    """Variance of a sum of independent means; a mean of one value has none."""
+    return sum(float(np.var(part, ddof=1)) / len(part) for part in parts if len(part) > 1)
 
 
 def separated(area: float, members: int, non_members: int, *, confidence: float) -> Interval:

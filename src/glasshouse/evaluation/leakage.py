@@ -1,7 +1,4 @@
-"""Whether there is any leak at all, by one exact p-value over all attacks and figures; which leak could be shown.
-
-The verdict attack is chosen without looking at the records that its figures come from.
-"""
+"""Whether there is any leak at all, by one exact p-value over all attacks and figures; which leak could be shown."""
 
 from __future__ import annotations
 
@@ -253,10 +250,9 @@ class VerdictAttack:
     """The attack that a verdict is about, its figures, and whether there is any leak.
 
     It was chosen on ``"simulated"`` targets, on one ``"half"`` of the records, because it is the ``"only"`` one (or the
-    first, if there are too few records to choose by), or because the leak is ``"shown"`` by it and not by the attack
-    that was chosen so. Its figures are of records that the choice did not look at: all of them, or the other half. If
-    the leak is ``"shown"`` by it, all records chose it: its estimates tend to be too high, and its intervals hold for
-    all attacks at once.
+    first, if there are too few records to choose by), or because the leak is ``"shown"`` by it alone. Its figures are
+    of records that the choice did not look at; if the leak is ``"shown"`` by it, all records chose it: its estimates
+    tend to be too high, and its intervals hold for all attacks at once.
     """
 
     attack: str  # its name

@@ -1,7 +1,4 @@
-"""How many flagged records are members: precision and advantage, with intervals.
-
-And which records can be flagged with a stated share of errors, without knowing any member of the target.
-"""
+"""How many flagged records are members; and which can be flagged with a stated share of errors, without members."""
 
 from __future__ import annotations
 
@@ -43,16 +40,13 @@ class FlaggedRates:
     precisions: tuple[Precision, ...]  # the share of members among the flagged, one for each of `PRIORS`
 
 
-def flagged_rates(
-    threshold: Threshold, flagged: BoolArray, members: BoolArray, *, confidence: float = 0.95
-) -> FlaggedRates:
+def flagged_rates(threshold: Threshold, flagged: BoolArray, members: BoolArray) -> FlaggedRates:
     """Rates, advantage and precision of a threshold that was chosen without the target's members."""
     hits, wrong = int(flagged[members].sum()), int(flagged[~members].sum())
     inside, outside = int(members.sum()), int((~members).sum())
     tpr, fpr = hits / inside, wrong / outside
-    tpr_interval = clopper_pearson(hits, inside, confidence=confidence)
-    fpr_interval = clopper_pearson(wrong, outside, confidence=confidence)
-    ratio = _ratio_interval(hits, inside, wrong, outside, confidence=confidence)
+    tpr_interval, fpr_interval = clopper_pearson(hits, inside), clopper_pearson(wrong, outside)
+    ratio = _ratio_interval(hits, inside, wrong, outside)
     precisions = tuple(
         Precision(
             prior,
@@ -78,12 +72,12 @@ def _difference_interval(first: float, one: Interval, second: float, other: Inte
     return Interval(max(-1.0, low), min(1.0, high))
 
 
-def _ratio_interval(hits: int, inside: int, wrong: int, outside: int, *, confidence: float) -> Interval:
+def _ratio_interval(hits: int, inside: int, wrong: int, outside: int) -> Interval:
     """The interval of FPR / TPR: squares of distances add as for a difference, on the logarithmic scale.
 
     If nobody, or no member, was flagged, the rectangle of both intervals is used, each with half of the allowed error.
     """
-    each = confidence if hits and wrong else (1 + confidence) / 2
+    each = 0.95 if hits and wrong else (1 + 0.95) / 2
     upper, lower = clopper_pearson(wrong, outside, confidence=each), clopper_pearson(hits, inside, confidence=each)
     if hits and wrong:
         fpr, tpr = wrong / outside, hits / inside

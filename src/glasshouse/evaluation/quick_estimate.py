@@ -1,7 +1,4 @@
-"""What eight shadow models would find, estimated from an audit with one or none: an estimate, never a verdict.
-
-The relation is a table of numbers that benchmarks/records/cheap.py learned and tested.
-"""
+"""What eight shadow models would find, estimated from an audit with one or none: an estimate, never a verdict."""
 
 from __future__ import annotations
 
@@ -18,7 +15,6 @@ from glasshouse.evaluation.thresholds import rate_with_ties
 from glasshouse.evidence import Evidence
 
 LEVEL = 0.9  # of the prediction intervals
-
 
 # how often the intervals of AUC and TPR held on tables that came after everything was settled (`cheap_fresh.md`)
 FRESH = (96 / 96, 94 / 96)

@@ -1,7 +1,4 @@
-"""Decision thresholds from simulated targets, never from the target's own membership (paper, App. C).
-
-Of each simulated target a few numbers are kept: all that thresholds and figures need of it.
-"""
+"""Decision thresholds from simulated targets, never from the target's own membership (paper, App. C)."""
 
 from __future__ import annotations
 

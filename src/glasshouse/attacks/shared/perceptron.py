@@ -1,8 +1,7 @@
 """Small perceptrons for two classes, trained as scikit-learn's are, several at once and without its repeated checks.
 
-An audit trains one for every simulated target. Their steps are so small (256 records, 64 units) that scikit-learn
-spends most of the time on checks, and numpy on fetching memory; so arrays are written in place. The weights are the
-same up to rounding.
+An audit trains one for every simulated target, in steps so small that checks and fetching memory would take most of the
+time; so arrays are written in place. The weights are the same up to rounding.
 """
 
 from __future__ import annotations

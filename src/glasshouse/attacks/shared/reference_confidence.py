@@ -177,17 +177,15 @@ def best_share(
         return [area_under_roc(statistic_of(one.loss, one.expected)(share), one.members) for one in targets]
 
     def best(shares: list[float]) -> float:
-        kept = shares if step == 1 else _not_clearly_worse(np.array([areas(share, few) for share in shares]), shares)
+        kept = shares
+        if step > 1:
+            rough = np.array([areas(share, few) for share in shares])  # [shares, targets]
+            behind = rough[rough.mean(axis=1).argmax()] - rough
+            worse = behind.mean(axis=1) > _CLEARLY * behind.std(axis=1, ddof=1) / np.sqrt(behind.shape[1])
+            kept = [share for share, far in zip(shares, worse, strict=True) if not far]
         return kept[0] if len(kept) == 1 else max(kept, key=lambda share: float(np.mean(areas(share, simulated))))
 
     tenth = best(np.linspace(0.0, 1.0, 11).round(2).tolist())
     near = np.arange(tenth - 0.09, tenth + 0.095, 0.01).round(2)
     # the best of the coarse grid comes first: among equals, the rounder number is kept
     return float(best([tenth, *near[(near >= 0) & (near <= 1)].tolist()]))
-
-
-def _not_clearly_worse(areas: FloatArray, shares: list[float]) -> list[float]:
-    """The shares whose areas [shares, targets] are not clearly smaller than those of the best, target by target."""
-    behind = areas[areas.mean(axis=1).argmax()] - areas
-    error = behind.std(axis=1, ddof=1) / np.sqrt(behind.shape[1])
-    return [share for share, worse in zip(shares, behind.mean(axis=1) > _CLEARLY * error, strict=True) if not worse]

@@ -1,7 +1,4 @@
-"""The simulated targets that a stacked attack learns from: which they are, and whether a target answers like them.
-
-A target that answers like none of them is called *unlike*. Its *unlikeness* is how far its answers are from theirs.
-"""
+"""The simulated targets that a stacked attack learns from: which they are, and whether a target answers like them."""
 
 from __future__ import annotations
 
@@ -29,8 +26,7 @@ class TargetPlan:
     # the rows that each may be compared with: [R, 1] for all records, or [R, N]
     references: tuple[Positions, ...]
     groups: Positions  # [T] a target and its complement share a group, which is held out as a whole
-    # sets of references for the true target, each as large as that of a simulated target; its scores are averaged over
-    # them, so that what was learned with few references is not used with more
+    # sets of references for the true target, as large as that of a simulated target; its scores are averaged over them
     panels: tuple[Positions, ...]
 
 

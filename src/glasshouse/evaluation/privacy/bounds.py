@@ -52,11 +52,11 @@ from typing import NamedTuple
 import numpy as np
 from scipy.optimize import brentq
 from scipy.special import betainc, expit, gammaln, log_expit, log_ndtr, logit, ndtr, ndtri
-from scipy.stats import beta
 
 from glasshouse.core.arrays import BoolArray, FloatArray, Positions
 from glasshouse.core.errors import InputError
 from glasshouse.core.randomness import generator
+from glasshouse.evaluation.intervals import lowest_rate
 from glasshouse.evaluation.roc import SortedScores
 
 _FRACTIONS = (0.0002, 0.001, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.35)
@@ -364,5 +364,4 @@ def mu_if_independent(guesses: Guesses, *, confidence: float = 0.95) -> float:
     correct = guesses.correct - 1
     if correct <= 0:
         return 0.0
-    lowest = float(beta.ppf(1 - confidence, correct, guesses.made - correct + 1))  # Clopper and Pearson, one-sided
-    return max(0.0, 2 * float(ndtri(lowest)))
+    return max(0.0, 2 * float(ndtri(lowest_rate(correct, guesses.made, 1 - confidence))))

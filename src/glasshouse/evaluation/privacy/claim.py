@@ -1,7 +1,4 @@
-"""What is claimed about a target's privacy, and what the attacks show about it, in numbers and in words.
-
-Which attack guesses, and about how many records, is chosen where the target's members are not looked at.
-"""
+"""What is claimed about a target's privacy, and what the attacks show about it, in numbers and in words."""
 
 from __future__ import annotations
 
