@@ -39,9 +39,8 @@ class Case(NamedTuple):
 class ShadowClassifier(Attack):
     """A multi-layer perceptron on sorted class probabilities (as logs), trained on all shadow models' answers.
 
-    It also sees the probability of the true class, as Shokri's does: a full tree or one nearest neighbour gives 1 to
-    some class for every record, and only the true class shows whether it is right. It uses shadow models as examples
-    and not as references for a record, so it has one form only.
+    It also sees the probability of the true class, as Shokri's does. It uses shadow models as examples and not as
+    references for a record, so it has one form only.
 
     Args:
         hidden: widths of its hidden layers.

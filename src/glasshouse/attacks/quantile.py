@@ -189,10 +189,8 @@ _SMALL = 1e-3  # margins closer than this to what was expected are equally close
 class PublicQuantile(Attack):
     """The target's margin in units of the spread that public records with such features and label have.
 
-    Bertran et al. (2023) train one model that predicts, from the record alone, the distribution of the target's
-    answer on records that it was not trained on. Here two ridge regressions predict the mean and the logarithm of the
-    spread of the margin, each with its own slopes per class, from public records. No shadow model is asked, and no
-    judged record is learned from.
+    As in Bertran et al. (2023), public records alone are learned from: two ridge regressions predict the mean and the
+    logarithm of the spread of the margin, each with its own slopes per class. No shadow model is asked.
 
     Args:
         seed: of the draw of public records, if there are very many.

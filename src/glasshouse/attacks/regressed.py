@@ -133,8 +133,7 @@ class Regressed(Attack):
     least squares to all simulated targets. Offline there is no :math:`\mu_{in}`, and the six numbers that judge a
     record come only from other records: an attacker without in-models of a record cannot learn from them.
 
-    LiRA uses the means of a few models as they are. Here noisy means are shrunk as far as they mislead. For a
-    regression h is the residual, as for LiRA: that of a member is pulled towards 0 by a factor, which a line can learn.
+    Noisy means of few models are so shrunk as far as they mislead. For a regression h is the residual, as for LiRA.
 
     Args:
         mode: ``"online"`` asks every shadow model, ``"offline"`` only those that did not train on the record.
@@ -245,9 +244,8 @@ class ShrunkLiRA(Attack):
     Offline a record has no in-mean: :math:`\delta_v` is δ, and the shift and both variances come from simulated targets
     on other records.
 
-    Online the scale of the scores depends on the number of references, and without a leak nothing else decides them. So
-    the target is compared with as many references as a simulated target has: in several panels, whose scores are
-    averaged, or in one panel if the pool shows no clear shift.
+    Online the scale of the scores depends on the number of references. So the target is compared with as many as a
+    simulated target has: in several panels, whose scores are averaged, or in one if the pool shows no clear shift.
 
     Args:
         mode: ``"online"`` asks every shadow model, ``"offline"`` only those that did not train on the record.

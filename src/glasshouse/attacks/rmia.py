@@ -39,9 +39,8 @@ class RMIA(ConfidenceAttack):
         mode: ``"online"`` asks every shadow model, ``"offline"`` only those that did not train on the record.
         gamma: γ, by how much a record of Z must be beaten.
         offline_a: a, which replaces the missing in-models offline; ``"auto"`` is tuned on simulated targets.
-        prior: λ, the share of members that is expected: one number, or one per record. It changes no score. But the
-            score is a share of Z, and so depends on how many of Z are members: for thresholds, the Z of a simulated
-            target is weighted to this share.
+        prior: λ, the share of members that is expected: one number, or one per record. It changes no score; for
+            thresholds, the Z of a simulated target is weighted to this share.
 
     Example:
         >>> losses, members = [[0.5, 1.0], [0.7, 1.2]], [[1, 0], [0, 1]]
@@ -127,11 +126,10 @@ class InfoRMIA(ConfidenceAttack):
     :math:`\log\frac{p(x|\theta)}{p(x)} + D_{KL}(p(z) \,\|\, p(z|\theta))`, where p(x) is the mean confidence of the
     shadow models; offline it is :math:`\frac12((1 + a)\,p_{out}(x) + 1 - a)`, as in RMIA.
 
-    For whole records the paper takes z from a population. The divergence is then one number for all records, so the
-    order is that of BASE, and of RMIA with γ = 1. For tokens it takes z from the vocabulary: all answers that the model
-    could give at this place. For a classifier these are the classes; of them, losses tell the true one and the rest
-    apart. With these two outcomes the score becomes :math:`(1 - p)\,(h - h_p)`, where h is the target's logit margin
-    and :math:`h_p` that of p(x): records of which models are sure anyway count less.
+    With z from a population the divergence is one number for all records, so the order is that of BASE. For tokens the
+    paper takes z from all answers that the model could give. For a classifier these are the true class and the rest:
+    the score becomes :math:`(1 - p)\,(h - h_p)`, where h is the target's logit margin and :math:`h_p` that of p(x), so
+    records of which models are sure anyway count less.
 
     Args:
         mode: ``"online"`` asks every shadow model, ``"offline"`` only those that did not train on the record.

@@ -79,9 +79,8 @@ class Pick:
 class Best(Attack[View]):
     """The candidate that finds most members of simulated targets at the smallest wanted false-positive rate.
 
-    Every shadow model plays the target once, judged by the rest of the pool without its complement. The choice uses
-    neither the target nor its members, so it does not make the reported figures too good. On a graph, attacks on
-    records (with zero-hop queries) and attacks on graphs compete.
+    The choice uses neither the target nor its members, so it does not make the reported figures too good. On a graph,
+    attacks on records (with zero-hop queries) and attacks on graphs compete.
 
     Args:
         mode: ``"online"`` or ``"offline"``, for all candidates.

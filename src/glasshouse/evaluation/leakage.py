@@ -62,14 +62,11 @@ def leak_test(
 ) -> LeakTest:
     """Permute the members, with the scores fixed, and compare the best figure over attacks and rates.
 
-    If members were drawn at random and no score depends on who is a member, all ways to draw as many members are
-    equally likely. Each figure of each attack becomes a p-value of its own: the AUC by the normal distribution of a
-    rank sum, members above the (k + 1)-th non-member by their negative hypergeometric distribution. The test statistic
-    is the smallest of them, and permutations say how small it is without a leak (Westfall and Young, 1993). So the test
-    is exact, however the attacks depend on each other, with ties, and with any number of permutations.
-
-    With ``first``, each p-value is divided by its figure's share of the error before the smallest is taken. The test
-    stays exact: the shares do not depend on who is a member, so they are the same for every permutation.
+    Each figure of each attack becomes a p-value of its own: the AUC by the normal distribution of a rank sum, members
+    above the (k + 1)-th non-member by their negative hypergeometric distribution. The test statistic is the smallest of
+    them, and permutations say how small it is without a leak (Westfall and Young, 1993). So the test is exact, however
+    the attacks depend on each other, with ties, and with any number of permutations. With ``first``, each p-value is
+    divided by its figure's share of the error, which does not depend on who is a member.
 
     Args:
         scores: [N] of each attack, by name.
@@ -268,14 +265,10 @@ def verdict_attack(
 ) -> VerdictAttack:
     """Choose the attack that carries the verdict, without a gain by chance, and measure it.
 
-    If all attacks were tried on simulated targets, the strongest there is taken: the one with the largest TPR at the
-    rate to report first, if simulated targets find more than chance there. Where that rate is too noisy to rank by, it
-    is the one whose AUC or TPR would be the most surprising on a target of this size (`expected_log_p`); most of the
-    leak test's error is spent on that figure. Otherwise the strongest on a random half of the records is taken, and
-    measured on the other half.
-
-    A leak that is shown must be shown by the attack that the verdict is about: if none of its own figures shows it, by
-    p-values that are corrected for all figures, the attack that shows it best takes its place.
+    If all attacks were tried on simulated targets, the one with the largest TPR there at the rate to report first is
+    taken; where that is no more than chance, the one whose AUC or TPR would be the most surprising on a target of this
+    size (`expected_log_p`). Otherwise the strongest on a random half of the records, measured on the other half. If a
+    leak is shown, but not by its own figures, the attack that shows it best takes its place.
 
     Args:
         outcomes: of the attacks, by name; those that are given the members of the target do not take part.

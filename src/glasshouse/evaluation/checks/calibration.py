@@ -112,8 +112,8 @@ _WRONG = 0.0075  # share of targets of the pool's kind above the limit, for each
 def target_mismatch(evidence: Evidence, *, prior: float | ArrayLike = 0.5, advice: str = "") -> str:
     """What a reader must know if the target answers unlike all shadow models; empty if it is like them.
 
-    It looks at the margins of the records (of every second, third … if there are very many), never at the target's
-    members. Shadow models are weighted to the prior: a target with another share of members is not of another kind.
+    It never looks at the target's members. Shadow models are weighted to the prior: a target with another share of
+    members is not of another kind.
 
     Args:
         evidence: losses of the target and of the shadow models.

@@ -1,8 +1,7 @@
 """Whether members were drawn at random: if not, an attack's figures say little about the model.
 
-Two looks: whether members can be predicted from what is known without the target (the blind baseline), and whether
-edges of a graph join members to members. The learners' scores are linear in the labels: those of a fold are a fixed
-matrix times the labels of the other folds, so that a permutation test refits hundreds of labellings in a few products.
+Can they be predicted without the target (the blind baseline), and do edges join members to members? The learners'
+scores are linear in the labels, so that a permutation test refits hundreds of labellings in a few products.
 """
 
 from __future__ import annotations
@@ -208,7 +207,10 @@ def member_edges(pairs: IntArray, members: BoolArray, *, seed: int) -> MemberEdg
     for start in range(1, len(counts), step):
         drawn = random.permuted(np.tile(own, (min(step, len(counts) - start), 1)), axis=1)
         counts[start : start + step] = _edges_within(drawn, ends.reshape(2, -1))
-    far = _distances(counts)
+    # squared Mahalanobis distances from the mean; if all degrees are equal, the two counts are one
+    centred = counts - counts.mean(axis=0)
+    precision = np.linalg.pinv(centred.T @ centred / len(counts), rcond=1e-9, hermitian=True)
+    far = np.einsum("pi,ij,pj->p", centred, precision, centred)
     expected = np.quantile(counts[1:] / len(keys), [0.025, 0.975], axis=0).T.tolist()
     return MemberEdges(
         members=float(counts[0, 0] / len(keys)),
@@ -225,13 +227,6 @@ def _edges_within(drawn: BoolArray, ends: IntArray) -> FloatArray:
     a, b = drawn[:, ends[0]], drawn[:, ends[1]]
     both, any_of = (a & b).sum(axis=1), (a | b).sum(axis=1)
     return np.stack([both, ends.shape[1] - any_of], axis=1).astype(np.float64)
-
-
-def _distances(counts: FloatArray) -> FloatArray:
-    """[P] squared Mahalanobis distances from the mean; if all degrees are equal, the two counts are one."""
-    centred = counts - counts.mean(axis=0)
-    precision = np.linalg.pinv(centred.T @ centred / len(counts), rcond=1e-9, hermitian=True)
-    return np.asarray(np.einsum("pi,ij,pj->p", centred, precision, centred))
 
 
 _LEVEL = 0.01  # of false alarms, all tests together

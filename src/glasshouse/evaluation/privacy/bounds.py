@@ -352,10 +352,9 @@ def _impossible(guesses: Guesses, mu: float, *, tail: float) -> bool:
 def mu_if_independent(guesses: Guesses, *, confidence: float = 0.95) -> float:
     """The largest μ that guesses about every record contradict, *if they are right or wrong independently*.
 
-    Under μ-Gaussian privacy a guess about a fair coin is right with probability at most Φ(μ/2), so the number of right
-    ones is at most binomial if the guesses are independent: as for separate noise on records that do not influence
-    each other. Without independence it can be far too high: see `mu_lower_bound`. One right guess is not counted:
-    where exactly half of the records are members, right guesses by rank come in pairs.
+    Under μ-Gaussian privacy a guess about a fair coin is right with probability at most Φ(μ/2). Without independence
+    the bound can be far too high: see `mu_lower_bound`. One right guess is not counted: where exactly half of the
+    records are members, right guesses by rank come in pairs.
 
     Example:
         >>> round(mu_if_independent(Guesses(691, 1000, possible=1000)), 2)
