@@ -40,7 +40,7 @@ CAUSES = {  # pattern of "case: key" -> why the numbers there differ; the first 
     r"power\.": "the power of the leak test as it is used now, with unequal shares of the 5 % (d40b15fb, 937da5fc)",
     r"p_value$": "the leak test gives most of the 5 % to the figure that simulated targets rank first (d40b15fb)",
     r"privacy\.": (
-        "ε under Gaussian privacy by a sharper recursion; a bound that assumes more and shows less is left out (06a2e403)"
+        "ε under Gaussian privacy by a new recursion; bounds that assume more and show less are left out (06a2e403)"
     ),
     r"(headline\.rate|rates\[\d+\])\.(tpr|chance)$": "a TPR is a median-unbiased estimate (efe4505a)",
     r"^(logistic, no leak|torch|graph: g-classifier): (top_records|neighbourhoods)": (
