@@ -131,8 +131,9 @@ def _records() -> Iterator[Case]:
         losses, drawn = np.random.default_rng(2).exponential(size=(9, 300)), np.random.default_rng(3)
         shadows = drawn.permuted(np.tile([[0], [1]], (4, 300)).astype(bool), axis=0)
         members = drawn.random(300) < 0.5
-        known = {"shadow_loss": losses[1:] + 0.5 * ~shadows, "shadow_members": shadows}
-        found = glasshouse.Evidence(target_loss=losses[0] + 0.5 * ~members, **known)
+        found = glasshouse.Evidence(
+            target_loss=losses[0] + 0.5 * ~members, shadow_loss=losses[1:] + 0.5 * ~shadows, shadow_members=shadows
+        )
         return _call(audit_evidence, found, members=members, seed=1, **options)
 
     yield "saved losses", evidence
