@@ -55,6 +55,13 @@ class _Parts(Attack):
         """Log ratios [P] of each simulated target's parts."""
 
 
+class _LogOdds(BASE):
+    """BASE whose scores are the logits of its posteriors, which can be summed."""
+
+    def _scored(self, ratios: FloatArray, members: BoolArray | None = None) -> FloatArray:
+        return ratios
+
+
 @register("base-parts")
 @dataclass(frozen=True, kw_only=True)
 class PartsBASE(_Parts):
@@ -76,11 +83,11 @@ class PartsBASE(_Parts):
 
     def ratios(self, parts: Evidence) -> FloatArray:
         """Log-odds [P] of the parts."""
-        return BASE(mode=self.mode).log_odds(parts)
+        return _LogOdds(mode=self.mode).score(parts)
 
     def simulated_ratios(self, parts: Evidence) -> Iterator[FloatArray]:
         """Log-odds [P] of each simulated target's parts."""
-        return (odds for odds, _ in BASE(mode=self.mode).simulated_log_odds(parts))
+        return (odds for odds, _ in _LogOdds(mode=self.mode).simulated_scores(parts))
 
 
 @register("lira-parts")
