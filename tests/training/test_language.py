@@ -137,3 +137,20 @@ def test_what_is_not_a_text_is_refused() -> None:
 
     with pytest.raises(InputError, match=r"make it by tokenized\(texts, tokenizer\)"):
         CausalLMTrainer(module=Tiny)(Population.for_loss(np.ones((4, 2))), np.array([1, 1, 0, 0], bool), 0)
+
+
+@pytest.mark.parametrize(
+    ("name", "written"),
+    [
+        ("texts.txt", "ab\n\nabc\n"),
+        ("texts.jsonl", '{"text": "ab"}\n{"text": "abc"}\n'),
+        ("texts.csv", "id,text\n1,ab\n2,abc\n"),
+    ],
+)
+def test_texts_come_from_files(name: str, written: str, tmp_path: Any) -> None:
+    (tmp_path / name).write_text(written)
+    found = tokenized(tmp_path / name, lambda text: [ord(letter) for letter in text])
+    assert found.x["attention_mask"].sum(axis=1).tolist() == [2, 3]
+    if name != "texts.txt":
+        with pytest.raises(InputError, match="record 0 has no text named 'body'; say column="):
+            tokenized(tmp_path / name, lambda text: [ord(letter) for letter in text], column="body")
