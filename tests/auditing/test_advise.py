@@ -30,8 +30,8 @@ from glasshouse import (
     audit,
     audit_evidence,
 )
-from glasshouse.auditing.advise import _chosen
 from glasshouse.auditing.defences import defences_for, with_dropout
+from glasshouse.auditing.trials import _chosen
 from glasshouse.cli import app
 from glasshouse.evaluation import Interval
 from glasshouse.query.classify import query
@@ -243,9 +243,14 @@ def test_the_command_advises_on_a_run_that_an_audit_file_made(tmp_path: Path, mo
     (tmp_path / "audit.yaml").write_text(
         "data: {name: digits}\ntrainer: {kind: sklearn, estimator: GaussianNB}\nattacks: [base]\nshadows: 4\n"
     )
-    for command in (["audit", "audit.yaml", "--out", "run", "--quiet"], ["advise", "run", "--quiet"]):
-        done = CliRunner().invoke(app, command)
-        assert done.exit_code == 0, done.output
+    asked = ["audit", "audit.yaml", "--out", "run", "--advise", "1e-9", "--quiet"]
+    done = CliRunner().invoke(app, asked)
+    assert done.exit_code == 0, done.output
+    before = read_run(tmp_path / "run").advice
+    assert before is not None
+    assert not before.tried, "there was no time"
+    done = CliRunner().invoke(app, ["advise", "run", "--quiet"])
+    assert done.exit_code == 0, done.output
     assert "dvise" in done.output
     assert not run_faults(tmp_path / "run")
     assert (tmp_path / "runs" / "advice" / "advice.csv").read_text().startswith("number,defence,attack,leak")

@@ -33,13 +33,22 @@ class Defence:
         name: what is changed, as a table shows it: ``"min_samples_leaf=10"``.
         trainer: trains with the change; None if models stay as they are.
         query: how the model then answers; None if it answers as before.
+        exposed: share of the records, those that `most_exposed` finds, that count ``weight`` times in the training.
+        weight: of these records; with 0 they train no model and are not judged.
         code: a line of Python that makes the change.
     """
 
     name: str
     trainer: Trainer | None = None
     query: QueryOptions | None = None
+    exposed: float = 0.0
+    weight: float = 0.0
     code: str = ""
+
+    @property
+    def trains(self) -> bool:
+        """Whether it needs other models, and not only other answers."""
+        return self.trainer is not None or self.exposed > 0
 
 
 Propose = Callable[[Any, Any], Iterator[Defence]]  # from a trainer and its data
@@ -76,7 +85,25 @@ def defences_for(trainer: Any, data: Any) -> list[Defence]:
     """
     propose = DEFENCES.get(type(trainer).__name__)
     found = [] if propose is None else list(propose(trainer, data))
-    return [*found, *_answers(data)]
+    return [*found, *_fewer_records(trainer, data), *_answers(data)]
+
+
+def _fewer_records(trainer: Any, data: Any) -> Iterator[Defence]:
+    """The most exposed records are left out, or count less."""
+    if not isinstance(data, Population) or data.regression:
+        return
+    yield Defence(
+        name="without the 10 % most exposed",
+        exposed=0.1,
+        code="kept = ~most_exposed(result.evidence, 0.1)  # train on these alone",
+    )
+    if isinstance(trainer, SklearnTrainer) and trainer.weighted_by is not None:
+        yield Defence(
+            name="the 10 % most exposed count a tenth",
+            exposed=0.1,
+            weight=0.1,
+            code="SklearnTrainer(…, weights=np.where(most_exposed(result.evidence, 0.1), 0.1, 1.0))",
+        )
 
 
 def _answers(data: Any) -> Iterator[Defence]:
@@ -177,7 +204,7 @@ def _gentler(estimator: Any, path: str, parameters: dict[str, Any]) -> Iterator[
 
 @register_defences("TorchTrainer")
 def module_defences(trainer: Any, data: Population) -> Iterator[Defence]:
-    """Fewer epochs, early stopping, weight decay, dropout, and DP-SGD where Opacus is installed."""
+    """Fewer epochs, early stopping, weight decay, label smoothing, dropout, and DP-SGD where Opacus is installed."""
     from glasshouse.training import EarlyStopping
 
     for part in (2, 4):
@@ -198,6 +225,12 @@ def module_defences(trainer: Any, data: Population) -> Iterator[Defence]:
             name=f"weight_decay={decay:g}",
             trainer=dataclasses.replace(trainer, optimizer=functools.partial(trainer.optimizer, weight_decay=decay)),
             code=f"TorchTrainer(…, optimizer=functools.partial(torch.optim.Adam, weight_decay={decay:g}))",
+        )
+    if not trainer.label_smoothing and not data.regression:
+        yield Defence(
+            name="label_smoothing=0.2",
+            trainer=dataclasses.replace(trainer, label_smoothing=0.2),
+            code="TorchTrainer(…, label_smoothing=0.2)",
         )
     yield Defence(
         name="dropout=0.5",

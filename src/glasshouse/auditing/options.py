@@ -47,6 +47,10 @@ OPTIONS = {
     ),
     "title": "of the report.",
     "about": "a sentence about the data, shown beside the figures.",
+    "advise": (
+        "minutes for `glasshouse.advise` after the audit: the report then quotes the defence that was measured for "
+        "this model. By default none is tried."
+    ),
     "progress": "whether to show bars; by default on a terminal, and elsewhere a plain line now and then.",
 }
 

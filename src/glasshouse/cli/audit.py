@@ -55,6 +55,9 @@ def audit(
         int | None, typer.Option(min=1, help="Number of nodes to audit, drawn at random; default: all.")
     ] = None,
     minutes: Annotated[float | None, typer.Option(help="Time budget of a graph audit; work is cut to fit.")] = None,
+    advise: Annotated[
+        float | None, typer.Option(help="Minutes for trying defences afterwards; the report quotes the advised one.")
+    ] = None,
     seed: Annotated[int | None, typer.Option(min=0, help="Random seed, instead of that in the file.")] = None,
     pool: Annotated[str | None, typer.Option(help="Folder that keeps shadow models for later audits.")] = None,
     workers: Annotated[int | None, typer.Option(help="Number of local processes that train and score.")] = None,
@@ -73,7 +76,14 @@ def audit(
     config, policy, key = output.checked(out, lambda: AuditFile() if file is None else read_audit_file(file))
     kept = None if pool is None else str(resolved(pool))
     config = with_options(
-        config, attacks=attacks or None, shadows=shadows, nodes=nodes, minutes=minutes, seed=seed, pool=kept
+        config,
+        attacks=attacks or None,
+        shadows=shadows,
+        nodes=nodes,
+        minutes=minutes,
+        advise=advise,
+        seed=seed,
+        pool=kept,
     )
     compute = chosen_compute(workers=workers, cluster=cluster, gpus=gpus)
     if isinstance(compute, RayCluster):
