@@ -27,7 +27,7 @@ from glasshouse.io.files import resolved, write_file
 from glasshouse.io.folders import check_page
 from glasshouse.report import read_run, render_advice, render_html
 from glasshouse.report.policy import policy_of
-from glasshouse.report.run_folder import keep_advice, list_page
+from glasshouse.report.run_folder import keep_advice, list_page, searched_records
 
 _NEXT = """
 Next, audit your own model. `glasshouse new table` writes an audit file to start from (torch, sklearn, gnn: a script).
@@ -159,7 +159,9 @@ def advise(
     page = write_file(out / "advice.html", render_advice(found, title=f"Defences for {file.name}"))
     if run != file:  # the page of the run quotes what was measured
         keep_advice(run, found)
-        list_page(write_file(run / "report.html", render_html(read_run(run), policy=policy_of(run))))
+        summary = read_run(run)
+        text = render_html(summary, policy=policy_of(run), searched=searched_records(run, summary))
+        list_page(write_file(run / "report.html", text))
     say(*found.sentences(), *(f"Not measured: {name}: {why}" for name, why in found.left_out.items()))
     say(f"Report: {page.resolve()}")
 

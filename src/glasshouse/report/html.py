@@ -9,12 +9,16 @@ import base64
 import functools
 import hashlib
 import importlib.resources
+import json
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 import jinja2
+import numpy as np
 from markupsafe import Markup
+from scipy.stats import rankdata
 
+from glasshouse.core.table import Table
 from glasshouse.evaluation.groups import GroupLeak
 from glasshouse.report.advice import Advice
 from glasshouse.report.comparison import RESAMPLED, Comparison, compare_sentences
@@ -34,6 +38,7 @@ from glasshouse.report.pictures.privacy import Point, epsilon_picture, fdp_pictu
 from glasshouse.report.pictures.roc import roc_picture
 from glasshouse.report.pictures.scores import histogram_picture, precision_picture, reliability_picture
 from glasshouse.report.policy import Policy
+from glasshouse.report.run_folder import MOST_SEARCHED
 from glasshouse.report.summary import Summary
 
 
@@ -152,10 +157,11 @@ GLOSSARY: tuple[tuple[str, str], ...] = (
 )
 
 
-def render_html(summary: Summary, *, policy: Policy | None = None) -> str:
+def render_html(summary: Summary, *, policy: Policy | None = None, searched: Table | None = None) -> str:
     """A summary as an HTML page, rated by a policy of the user, or else by the usual one.
 
-    The first part is for the decision-maker, the rest for the expert.
+    The first part is for the decision-maker, the rest for the expert. Where the page lists records, all records of the
+    table ``searched`` can be found on it by their ids, if they are not too many.
     """
     best = summary.attack(summary.strongest)
     curves = {attack.name: attack.metrics.curve for attack in summary.attacks if attack.metrics is not None}
@@ -201,6 +207,8 @@ def render_html(summary: Summary, *, policy: Policy | None = None) -> str:
         fdp=_fdp(summary),
         columns=_columns(summary),
         records=records,
+        searched=None if searched is None or not records else _searched(searched, summary.strongest),
+        most_searched=MOST_SEARCHED,
         drawings=[neighbourhood_picture(around) for around in summary.neighbourhoods],
         classes=sorted({str(row["label"]) for row in records if "label" in row}),
     )
@@ -248,6 +256,21 @@ def _fdp(summary: Summary) -> Markup | None:
         return None
     measured = summary.attack(privacy.guessed.attack).metrics
     return None if measured is None else fdp_picture(privacy, privacy.guessed.attack, measured.curve)
+
+
+def _searched(records: Table, best: str) -> Markup | None:
+    """The heads and rows of what can be searched, as JSON for the page's script, most at risk first."""
+    if records.height > MOST_SEARCHED:
+        return None
+    scores = records[f"{best}_score"]
+    heads = {"id": "id", "label": "class", "member": "member", f"{best}_score": f"{best} score"}
+    known = {name: records[name].tolist() for name in heads if name in records}
+    known |= {"label": [str(value) for value in known["label"]]} if "label" in known else {}
+    known["rank"] = rankdata(-scores, method="min").astype(int).tolist()
+    rows = list(zip(*[[_cell(value) for value in column] for column in known.values()], strict=True))
+    ordered = [rows[at] for at in np.argsort(known["rank"], kind="stable")]
+    told = json.dumps({"heads": [*[heads[name] for name in known if name in heads], f"{best} rank"], "rows": ordered})
+    return Markup(told.replace("&", "&amp;").replace("<", "&lt;"))  # noqa: S704 (escaped, but for quotation marks)
 
 
 def _columns(summary: Summary) -> dict[str, tuple[str, bool]]:
