@@ -145,6 +145,7 @@ def test_an_audit_may_advise_afterwards(tmp_path: Path) -> None:
     assert pool_faults(tmp_path / "pool") == (4, [])
     assert (tmp_path / "pool-defences" / "max-depth-4" / "pool.json").is_file()
     assert result.advice is not None
+    assert result.advice.before.seconds > 0
     alone = advise(population, **options)
     rows = [[row | {"seconds": 0} for row in one.table().rows()] for one in (result.advice, alone)]
     assert rows[0] == rows[1]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -64,12 +65,13 @@ def advise(
         True
     """
     check_advisable(data, shadows=shadows, minutes=minutes, place="minutes")
-    options |= {"shadows": shadows, "seed": seed}
+    began, options = time.perf_counter(), options | {"shadows": shadows, "seed": seed}
     with trials_of(audit_of(data), data, as_trainer(trainer), attacker, pool, apart=True, **options) as trials:
         found = trials.advice(
             trials.proposed(defences),
             trials.as_it_is(model, members, progress=progress),
             minutes=minutes,
+            began=began,
             most_accuracy=most_accuracy,
             confidence=confidence,
             progress=progress,

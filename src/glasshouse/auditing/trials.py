@@ -57,7 +57,7 @@ class _AsItIs(NamedTuple):
     model: Any  # None if it was trained here
     members: BoolArray  # [N]
     result: AuditResult
-    seconds: float  # of the budget that its audit took
+    seconds: float  # that its audit took
 
 
 @contextlib.contextmanager
@@ -171,12 +171,12 @@ class Trials:
         found: _AsItIs,
         *,
         minutes: float | None,
+        began: float,  # when the clock of these minutes did
         most_accuracy: float = 0.01,
         confidence: float = 0.95,
         progress: bool | None,
     ) -> Advice:
         """What each defence gains and costs, and which one is advised."""
-        began = time.perf_counter() - found.seconds
         count = 2 + len(defences)  # intervals: of the model as it is, of each defence and of the fresh target
         corrected: dict[str, Any] = {"fpr": _common_rate(found.result), "confidence": 1 - (1 - confidence) / count}
         before = _figures(AS_IT_IS, found.result, seconds=found.seconds, **corrected)
@@ -312,5 +312,5 @@ def audit_and_advise(
     with trials_of(run, data, as_trainer(known), attacker, pool, apart=False, **options) as trials:
         proposed = trials.proposed(None)  # refused now if there is none, and not after the audit
         found = trials.as_it_is(model, members, progress=progress)
-        advice = trials.advice(proposed, found._replace(seconds=0.0), minutes=budget, progress=progress)
+        advice = trials.advice(proposed, found, minutes=budget, began=time.perf_counter(), progress=progress)
     return found.result.advised(advice)
