@@ -28,6 +28,7 @@ from glasshouse.data import Population, as_population, random_subsets
 from glasshouse.evaluation import clopper_pearson, evaluate
 from glasshouse.evaluation.metrics import verdict_rate
 from glasshouse.evaluation.thresholds import rate_with_ties
+from glasshouse.evidence import Evidence
 from glasshouse.report.advice import Advice, MeasuredDefence
 from glasshouse.training.sklearn import as_trainer
 from glasshouse.training.trainer import Trainer
@@ -57,6 +58,7 @@ class _AsItIs(NamedTuple):
     model: Any  # None if it was trained here
     members: BoolArray  # [N]
     result: AuditResult
+    shadows: Evidence  # by which the most exposed are found; a fresh target changes nothing about who they are
     seconds: float  # that its audit took
 
 
@@ -105,7 +107,7 @@ class Trials:
         known = as_population(self.data)
         mask = checked_members(model, members, len(known), seed=self.options["seed"], ids=known.ids)
         result = self.audit(AS_IT_IS, mask, model=model, progress=progress)
-        return _AsItIs(model, mask, result, time.perf_counter() - began)
+        return _AsItIs(model, mask, result, result.evidence, time.perf_counter() - began)
 
     def audit(
         self, defence: Defence, members: BoolArray, *, model: Any = None, progress: bool | None = False
@@ -145,7 +147,7 @@ class Trials:
         reference, members = before.result, before.members
         if not isinstance(self.data, Population) or reference.evidence.records != len(self.data):
             raise InputError("data: the most exposed are found among the records of a population that are all judged.")
-        exposed, accuracy = most_exposed(reference.evidence, defence.exposed), None
+        exposed, accuracy = most_exposed(before.shadows, defence.exposed), None
         scores: FloatArray = np.full(len(members), -np.inf)
         if defence.weight:
             changed = counting_less(defence.trainer or self.trainer, exposed, defence.weight)
