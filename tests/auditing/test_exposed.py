@@ -10,8 +10,19 @@ import pytest
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.tree import DecisionTreeClassifier
 
-from glasshouse import Attacker, AuditResult, Defence, Evidence, InputError, Population, advise, audit, most_exposed
-from glasshouse.auditing.exposed import accuracy_on, effect, without
+from glasshouse import (
+    Attacker,
+    AuditResult,
+    Defence,
+    Evidence,
+    InputError,
+    Population,
+    SklearnTrainer,
+    advise,
+    audit,
+    most_exposed,
+)
+from glasshouse.auditing.exposed import accuracy_on, counting_less, effect, without
 from glasshouse.auditing.trials import _figures
 from glasshouse.core.numerics import loss_to_margin
 from glasshouse.pool.folder import pool_faults
@@ -178,12 +189,17 @@ def test_an_audit_without_time_for_a_defence_is_still_an_audit() -> None:
         raise InputError(found.left_out["one"])
 
 
+def test_the_exposed_records_count_less_and_the_others_as_before() -> None:
+    exposed = np.array([True, False, False])
+    once = counting_less(SklearnTrainer(estimator=DecisionTreeClassifier()), exposed, 0.1)
+    np.testing.assert_array_equal(once.weights, [0.1, 1.0, 1.0])
+    np.testing.assert_allclose(counting_less(once, exposed[::-1], 0.5).weights, [0.1, 1.0, 0.5])
+
+
 def test_weights_reach_the_fit_and_the_last_step_of_a_pipeline() -> None:
     from sklearn.linear_model import LogisticRegression
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import StandardScaler
-
-    from glasshouse import SklearnTrainer
 
     population, members = wrong_labels(60), np.arange(60) % 3 > 0
     weights = np.linspace(0.1, 2.0, 60)

@@ -74,15 +74,7 @@ def register_defences(trainer: str) -> Callable[[Propose], Propose]:
 
 
 def defences_for(trainer: Any, data: Any) -> list[Defence]:
-    """What fits a trainer and its data, the usual first choice first.
-
-    Example:
-        >>> from sklearn.tree import DecisionTreeClassifier
-        >>> population = Population([[0.0], [1.0], [2.0]], ["a", "b", "c"])
-        >>> trainer = SklearnTrainer(estimator=DecisionTreeClassifier(max_depth=20))
-        >>> [one.name for one in defences_for(trainer, population)][:3]
-        ['min_samples_leaf=5', 'min_samples_leaf=20', 'max_depth=8']
-    """
+    """What fits a trainer and its data, the usual first choice first."""
     propose = DEFENCES.get(type(trainer).__name__)
     found = [] if propose is None else list(propose(trainer, data))
     return [*found, *_fewer_records(trainer, data), *_answers(data)]
@@ -169,13 +161,11 @@ def estimator_defences(trainer: SklearnTrainer, data: Population) -> Iterator[De
             changed.set_params(**{path: value})
         except (TypeError, ValueError):  # a parameter that only looks like the one that is meant
             continue
-        name = (
-            f"{path.rpartition('__')[2]}={value:g}"
-            if isinstance(value, float)
-            else f"{path.rpartition('__')[2]}={value}"
-        )
+        shown = f"{value:g}" if isinstance(value, float) else value
         yield Defence(
-            name=name, trainer=SklearnTrainer(estimator=changed), code=f"estimator.set_params({path}={value!r})"
+            name=f"{path.rpartition('__')[2]}={shown}",
+            trainer=dataclasses.replace(trainer, estimator=changed),
+            code=f"estimator.set_params({path}={value!r})",
         )
 
 
@@ -207,60 +197,38 @@ def module_defences(trainer: Any, data: Population) -> Iterator[Defence]:
     """Fewer epochs, early stopping, weight decay, label smoothing, dropout, and DP-SGD where Opacus is installed."""
     from glasshouse.training import EarlyStopping
 
+    def changed(name: str, code: str = "", **change: Any) -> Defence:
+        code = code or f"TorchTrainer(…, {name})"
+        return Defence(name=name, trainer=dataclasses.replace(trainer, **change), code=code)
+
     for part in (2, 4):
         if (epochs := trainer.epochs // part) >= 1:
-            yield Defence(
-                name=f"epochs={epochs}",
-                trainer=dataclasses.replace(trainer, epochs=epochs),
-                code=f"TorchTrainer(…, epochs={epochs})",
-            )
+            yield changed(f"epochs={epochs}", epochs=epochs)
     if trainer.early_stopping is None and not data.regression:
-        yield Defence(
-            name="early stopping",
-            trainer=dataclasses.replace(trainer, early_stopping=EarlyStopping(patience=5)),
-            code="TorchTrainer(…, early_stopping=EarlyStopping(patience=5))",
-        )
+        code = "TorchTrainer(…, early_stopping=EarlyStopping(patience=5))"
+        yield changed("early stopping", code, early_stopping=EarlyStopping(patience=5))
     for decay in (1e-3, 1e-2):
-        yield Defence(
-            name=f"weight_decay={decay:g}",
-            trainer=dataclasses.replace(trainer, optimizer=functools.partial(trainer.optimizer, weight_decay=decay)),
-            code=f"TorchTrainer(…, optimizer=functools.partial(torch.optim.Adam, weight_decay={decay:g}))",
-        )
+        code = f"TorchTrainer(…, optimizer=functools.partial(torch.optim.Adam, weight_decay={decay:g}))"
+        optimizer = functools.partial(trainer.optimizer, weight_decay=decay)
+        yield changed(f"weight_decay={decay:g}", code, optimizer=optimizer)
     if not trainer.label_smoothing and not data.regression:
-        yield Defence(
-            name="label_smoothing=0.2",
-            trainer=dataclasses.replace(trainer, label_smoothing=0.2),
-            code="TorchTrainer(…, label_smoothing=0.2)",
-        )
-    yield Defence(
-        name="dropout=0.5",
-        trainer=dataclasses.replace(trainer, module=functools.partial(with_dropout, trainer.module, 0.5)),
-        code="nn.Dropout(0.5)  # before the last layer",
-    )
+        yield changed("label_smoothing=0.2", label_smoothing=0.2)
+    module = functools.partial(with_dropout, trainer.module, 0.5)
+    yield changed("dropout=0.5", "nn.Dropout(0.5)  # before the last layer", module=module)
     if importlib.util.find_spec("opacus") is not None and not data.regression:
         from glasshouse.training.libraries import PrivateTrainer
 
         for epsilon in (8.0, 2.0):
+            epochs = min(trainer.epochs, 20)
             yield Defence(
                 name=f"DP-SGD, ε = {epsilon:g}",
-                trainer=PrivateTrainer(
-                    module=trainer.module, epsilon=epsilon, delta=1e-5, epochs=min(trainer.epochs, 20)
-                ),
+                trainer=PrivateTrainer(module=trainer.module, epsilon=epsilon, delta=1e-5, epochs=epochs),
                 code=f"PrivateTrainer(module=…, epsilon={epsilon:g}, delta=1e-5)",
             )
 
 
 def with_dropout(make: Callable[[], nn.Module], share: float) -> nn.Module:
-    """A module whose dropout layers drop this share; without any, one is put before its last linear layer.
-
-    Example:
-        >>> from torch import nn
-        >>> with_dropout(lambda: nn.Sequential(nn.Linear(2, 4), nn.ReLU(), nn.Linear(4, 2)), 0.5)[2]
-        Sequential(
-          (0): Dropout(p=0.5, inplace=False)
-          (1): Linear(in_features=4, out_features=2, bias=True)
-        )
-    """
+    """A module whose dropout layers drop this share; without any, one is put before its last linear layer."""
     from torch import nn
 
     module = make()

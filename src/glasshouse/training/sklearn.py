@@ -119,11 +119,6 @@ def stored_records(model: Any) -> str:
     """Which training records the file of a fitted model holds, in words; empty if none is known to be in it.
 
     Trees count if each was grown on all records, and most of these are alone in their leaf.
-
-    Example:
-        >>> from sklearn.neighbors import KNeighborsClassifier
-        >>> stored_records(KNeighborsClassifier(1))
-        'KNeighborsClassifier keeps its training records'
     """
     model = model.model if isinstance(model, Relabelled) else model
     try:

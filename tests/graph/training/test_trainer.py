@@ -210,7 +210,7 @@ def test_a_network_given_as_an_architecture_is_refused_with_the_place_for_it() -
 
 
 def test_each_step_leaves_out_other_edges_and_answers_use_all_of_them() -> None:
-    """The counts of edges that the network sees: about half of them in training, all of them afterwards."""
+    """The counts of edges that the network sees: about three quarters of them in training, all of them afterwards."""
     seen: list[tuple[bool, int]] = []
 
     class Counting(nn.Module):
@@ -226,12 +226,12 @@ def test_each_step_leaves_out_other_edges_and_answers_use_all_of_them() -> None:
 
     data = DATA.clone()
     data.edge_weight = torch.ones(data.edge_index.shape[1])
-    trainer = GNNTrainer(model=Counting, epochs=30, edge_dropout=0.5, device="cpu")
+    trainer = GNNTrainer(model=Counting, epochs=30, edge_dropout=0.25, device="cpu")
     trainer(data, MEMBERS, 0)
     everything = induced(data, MEMBERS).edge_index.shape[1]
     counts = [count for training, count in seen if training]
     assert len(set(counts)) > 5, "other edges in each step"
-    assert 0.4 < np.mean(counts) / everything < 0.6
+    assert 0.65 < np.mean(counts) / everything < 0.85
     assert {count for training, count in seen if not training} <= {everything}
     assert batching_obstacle(trainer, data, np.stack([MEMBERS, ~MEMBERS])) == "each step leaves out other edges"
     assert same(*(GNNTrainer(hidden=8, epochs=3, edge_dropout=0.5, device="cpu")(DATA, MEMBERS, 1) for _ in range(2)))
