@@ -111,7 +111,14 @@ def test_accuracy_is_of_all_non_members_and_the_leak_of_the_records_that_remain(
         judged.append((result, told.get("accuracy")))
         return _figures(defence, result, **told)
 
+    compared: list[np.ndarray] = []
+
+    def counted(before: np.ndarray, after: np.ndarray, **known: Any) -> str:
+        compared.append(after)
+        return effect(before, after, **known)
+
     monkeypatch.setattr("glasshouse.auditing.trials._figures", watched)
+    monkeypatch.setattr("glasshouse.auditing.trials.effect", counted)
     population, members = wrong_labels(), np.arange(300) % 2 == 0
     advise(
         population,
@@ -127,6 +134,8 @@ def test_accuracy_is_of_all_non_members_and_the_leak_of_the_records_that_remain(
     assert removed[:30].mean() > 0.5, "mostly those with a wrong label"
     np.testing.assert_array_equal(after.evidence.ids, population.ids[~removed])
     np.testing.assert_array_equal(after.members, members[~removed])
+    np.testing.assert_array_equal(compared[0][~removed], after.outcomes["base"].scores, err_msg="each at its own place")
+    assert not np.isfinite(compared[0][removed]).any()
     assert accuracy is not None
     assert after.context.test_accuracy is not None
     assert accuracy < after.context.test_accuracy, "the accuracy of the audit is without the hard records"
@@ -192,8 +201,8 @@ def test_an_audit_without_time_for_a_defence_is_still_an_audit() -> None:
 def test_the_exposed_records_count_less_and_the_others_as_before() -> None:
     exposed = np.array([True, False, False])
     once = counting_less(SklearnTrainer(estimator=DecisionTreeClassifier()), exposed, 0.1)
-    np.testing.assert_array_equal(once.weights, [0.1, 1.0, 1.0])
-    np.testing.assert_allclose(counting_less(once, exposed[::-1], 0.5).weights, [0.1, 1.0, 0.5])
+    np.testing.assert_array_equal(np.asarray(once.weights), [0.1, 1.0, 1.0])
+    np.testing.assert_allclose(np.asarray(counting_less(once, exposed[::-1], 0.5).weights), [0.1, 1.0, 0.5])
 
 
 def test_weights_reach_the_fit_and_the_last_step_of_a_pipeline() -> None:
