@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -172,6 +173,18 @@ def test_an_audit_may_advise_afterwards(tmp_path: Path) -> None:
     assert result.advice.advised is not None
     result.save(tmp_path / "run")
     assert f"Use {result.advice.advised.name}, as measured" in (tmp_path / "run" / "report.html").read_text()
+
+
+def test_without_a_pool_nothing_is_left_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    gentle = SklearnTrainer(estimator=DecisionTreeClassifier(max_depth=2))
+    monkeypatch.setattr("glasshouse.auditing.trials.defences_for", lambda *_: [Defence(name="gentle", trainer=gentle)])
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    result = audit(
+        wrong_labels(80), trainer=DecisionTreeClassifier(), attacks=["base"], shadows=4, progress=False, advise=10
+    )
+    assert result.advice is not None
+    assert [one.name for one in result.advice.tried] == ["gentle"]
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_an_audit_without_time_for_a_defence_is_still_an_audit() -> None:
