@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,7 @@ from glasshouse import (
     audit,
     most_exposed,
 )
+from glasshouse.auditing.defences import defences_for
 from glasshouse.auditing.exposed import accuracy_on, counting_less, effect, without
 from glasshouse.auditing.trials import _figures
 from glasshouse.core.numerics import loss_to_margin
@@ -150,8 +152,13 @@ def test_the_accuracy_is_that_of_counting() -> None:
     assert (rest.ids.tolist(), rest.classes.tolist()) == (["0", "1"], ["a", "b", "c"])
 
 
-def test_an_audit_may_advise_afterwards(tmp_path: Path) -> None:
+def test_an_audit_may_advise_afterwards(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """There is one way underneath: the figures are those of `advise`, and the audit is that without an advice."""
+    chosen = {"min_samples_leaf=20", "max_depth=4", "without the 10 % most exposed", "1 decimal"}
+    monkeypatch.setattr(
+        "glasshouse.auditing.trials.defences_for",
+        lambda *given: [one for one in defences_for(*given) if one.name in chosen],
+    )
     options: dict[str, Any] = {"trainer": DecisionTreeClassifier(), "attacks": ["base"], "shadows": 4}
     options |= {"progress": False, "seed": 3}
     population = wrong_labels(120, wrong=20)
@@ -167,6 +174,7 @@ def test_an_audit_may_advise_afterwards(tmp_path: Path) -> None:
     assert (tmp_path / "pool-defences" / "max-depth-4" / "pool.json").is_file()
     assert result.advice is not None
     assert result.advice.before.seconds > 0
+    assert {one.name for one in result.advice.tried} == chosen
     alone = advise(population, **options)
     rows = [[row | {"seconds": 0} for row in one.table().rows()] for one in (result.advice, alone)]
     assert rows[0] == rows[1]
@@ -242,10 +250,9 @@ def test_weights_reach_the_fit_and_the_last_step_of_a_pipeline() -> None:
             SklearnTrainer(estimator=LogisticRegression(), weights=wrong)(population, members, seed=0)
 
 
-def test_an_audit_of_a_graph_may_advise_afterwards() -> None:
+def test_an_audit_of_a_graph_may_advise_afterwards(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("torch_geometric")
     from glasshouse import graph
-    from glasshouse.auditing.defences import defences_for
 
     data = graph.citation_graph(nodes=100, classes=3)
     trainer = graph.GNNTrainer(hidden=8, epochs=1, layers=1, device="cpu")
@@ -255,6 +262,10 @@ def test_an_audit_of_a_graph_may_advise_afterwards() -> None:
     result = graph.audit(data, trainer=trainer, attacks=["base"], shadows=4, progress=False, advise=1e-9)
     assert result.advice is not None
     assert set(result.advice.left_out) == set(names)
-    found = graph.audit(data, attacks=["base"], shadows=4, progress=False, advise=1e-9).advice
-    assert found is not None
-    assert "layers=1" in found.left_out, "the usual trainer has two layers"
+    told: dict[str, Any] = {}
+    monkeypatch.setattr(
+        sys.modules["glasshouse.graph.audit"], "audit_and_advise", lambda *_, **given: told.update(given)
+    )
+    graph.audit(data, minutes=3, setting="transductive", advise=7)
+    assert told["usual"] == graph.GNNTrainer(setting="transductive"), "trains where no trainer is given"
+    assert (told["trainer"], told["minutes"], told["budget"], told["setting"]) == (None, 3, 7, "transductive")
