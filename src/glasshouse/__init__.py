@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from glasshouse.auditing.advise import advise
     from glasshouse.auditing.call import audit, audit_evidence
     from glasshouse.auditing.defences import Defence, register_defences
+    from glasshouse.auditing.exposed import most_exposed
     from glasshouse.auditing.options import Attacker, Evaluation
     from glasshouse.auditing.result import AuditResult
     from glasshouse.auditing.targets import SeveralTargets, audit_targets
@@ -76,6 +77,7 @@ __all__ = [
     "complementary_halves",
     "digits",
     "mlp",
+    "most_exposed",
     "random_subsets",
     "read_evidence",
     "register",
@@ -91,6 +93,7 @@ __getattr__, __dir__ = lazy_exports(
         "glasshouse.auditing.advise": ["advise"],
         "glasshouse.auditing.call": ["audit", "audit_evidence"],
         "glasshouse.auditing.defences": ["Defence", "register_defences"],
+        "glasshouse.auditing.exposed": ["most_exposed"],
         "glasshouse.auditing.options": ["Attacker", "Evaluation"],
         "glasshouse.auditing.result": ["AuditResult"],
         "glasshouse.auditing.targets": ["SeveralTargets", "audit_targets"],

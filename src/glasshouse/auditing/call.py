@@ -25,6 +25,7 @@ from glasshouse.auditing.steps import (
     settings_of,
     train_shadows,
 )
+from glasshouse.auditing.trials import audit_and_advise
 from glasshouse.compute import Compute
 from glasshouse.core.errors import InputError
 from glasshouse.data import Population, as_members, check_members_fit, check_population, select
@@ -68,6 +69,7 @@ def audit(
     title: str = "Membership audit",
     about: str = "",
     progress: bool | None = None,
+    advise: float | None = None,
 ) -> AuditResult:
     """Train shadow models, attack the target, and measure which of its training records can be found from outside.
 
@@ -97,6 +99,9 @@ def audit(
     """
     check_population(population)
     check_options(attacker, evaluation, "records")
+    if advise is not None:
+        same = {name: value for name, value in locals().items() if name not in ("population", "advise")}
+        return audit_and_advise(audit, population, budget=advise, **same)
     if trainer is None and (shadows or model is None):
         raise InputError(
             "trainer: missing; shadow models must be trained as the target was. Pass trainer=SklearnTrainer(…), "

@@ -60,6 +60,7 @@ class TorchTrainer(ModuleTrainer):
         batch_size: records per step.
         augmentation: ``(batch, generator) -> batch``, applied to training batches only, such as `CropAndFlip`.
         early_stopping: when to end before the last epoch; never by default.
+        label_smoothing: share of each label that is spread over all classes alike, for less certain answers.
         device: where to train; the GPU where there is one.
         mixed_precision: bfloat16 autocast and channels-last memory, on a GPU only.
         compiled: train through ``torch.compile``: the first model waits about a minute for it, and all steps are then
@@ -83,13 +84,21 @@ class TorchTrainer(ModuleTrainer):
     batch_size: int = 128
     augmentation: Callable[[Any, torch.Generator], Any] | None = None
     early_stopping: EarlyStopping | None = None
+    label_smoothing: float = 0.0
     device: str | None = None
     mixed_precision: bool = True
     compiled: bool = False
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not 0 <= self.label_smoothing < 1:
+            raise InputError(f"label_smoothing: {self.label_smoothing} is not a share below 1; use one such as 0.1.")
+
     def mean_loss(self, answer: Tensor, y: Tensor) -> Tensor:
         """What training minimises on a batch."""
-        return mean_loss(answer, y) if self.loss is None else self.loss(answer, y).mean()
+        if self.loss is not None:
+            return self.loss(answer, y).mean()
+        return mean_loss(answer, y, smoothing=self.label_smoothing)
 
     @property
     def place(self) -> torch.device:
@@ -323,6 +332,7 @@ class _Losses:
     def __init__(self, trainer: TorchTrainer, population: Population, modules: ModuleBatch, x: Tensor) -> None:
         self.parameters: dict[str, Tensor] = {**modules.parameters}
         self.buffers = modules.buffers
+        self.smoothing = trainer.label_smoothing
         self.fast = trainer.mixed_precision and trainer.place.type == "cuda"
         # its own copy: a call puts weights into it for a moment, and several groups may be trained at once
         self.body = copy.deepcopy(modules.models[0]).train()
@@ -338,9 +348,11 @@ class _Losses:
             answer = functional_call(self.body, (parameters, buffers), (x,))
         logits = self.read(answer)
         if y.is_floating_point() or logits.ndim == 1 or logits.shape[1] == 1:
-            return mean_loss(logits, y)
+            return mean_loss(logits, y, smoothing=self.smoothing)
         # by columns: a CPU then handles many records at once, not the few classes
-        return -nn.functional.log_softmax(logits.t(), dim=0).gather(0, y[None]).mean()
+        known = nn.functional.log_softmax(logits.t(), dim=0)
+        loss = -known.gather(0, y[None]).mean()
+        return loss if not self.smoothing else (1 - self.smoothing) * loss - self.smoothing * known.mean()
 
 
 def probe_batching(trainer: TorchTrainer, population: Population) -> _Probe:
