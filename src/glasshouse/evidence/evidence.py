@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -226,8 +226,9 @@ class Evidence:
         return self._part(**taken, parts=None if self.parts is None else self.parts.of_records(at))
 
     def losses_alone(self) -> Evidence:
-        """The same evidence without logits, trace and public records, which attacks on losses do not need."""
-        return self._part(target_logits=None, shadow_logits=None, target_trace=None, public=None, notes=())
+        """The same evidence without logits, trace, public records and details, which attacks on losses do not need."""
+        parts = None if self.parts is None else replace(self.parts, details={})
+        return self._part(target_logits=None, shadow_logits=None, target_trace=None, parts=parts, public=None, notes=())
 
     def of_parts(self) -> Evidence:
         """Evidence in which every part of a record, such as a token of a text, is a record of its own."""
@@ -245,6 +246,12 @@ class Evidence:
     def with_ids(self, ids: TextArray) -> Evidence:
         """The same evidence with other names [N] of the records."""
         return self._part(ids=ids)
+
+    def with_target_loss(self, loss: FloatArray) -> Evidence:
+        """The same evidence with other losses [N] of the target; those of a record's parts change in proportion."""
+        before = self.target_loss
+        factors = np.divide(loss, before, out=np.ones_like(loss), where=before > 0)
+        return self._part(target_loss=loss, parts=None if self.parts is None else self.parts.scaled(factors))
 
     def with_trace(self, losses: FloatArray) -> Evidence:
         """The same evidence with losses [T, N] from the target's training."""

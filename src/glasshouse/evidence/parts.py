@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from glasshouse.core.arrays import IntArray, Positions
+from glasshouse.core.arrays import FloatArray, IntArray, Positions
 from glasshouse.core.errors import InputError
 
 Parts = NDArray[np.float32]
@@ -90,6 +90,10 @@ class PartLosses:
         details = {name: values[:, columns] for name, values in self.details.items()}
         held = {"target": self.target[columns], "shadow": self.shadow[:, columns], "details": details}
         return replace(self, **held, offsets=ends, rows=rows)
+
+    def scaled(self, factors: FloatArray) -> PartLosses:
+        """With the target's losses of each record multiplied by a factor, [N]."""
+        return replace(self, target=(self.target * np.repeat(factors, np.diff(self.offsets))).astype(np.float32))
 
     def detail(self, name: str) -> Parts:
         """[P] what is known about the parts of the target, or of the shadow model in its place; "loss" is the loss."""
