@@ -70,7 +70,7 @@ class Plan:
 
 
 SMALL = Size("0.4 M", 96, 2, 3e-3, 1e-3, 4e-3)
-LARGE = Size("26 M", 512, 8, 1e-3, 1e-4, 1e-3)
+LARGE = Size("26 M", 512, 8, 6e-4, 1e-4, 1e-3)
 FULL = Plan(
     sizes=(SMALL, LARGE), audited=4000, base=20_000, length=80, pretraining=6, tuning=3, batch=32,
     long=(10_000, 512), device="cuda",

@@ -68,6 +68,31 @@ def test_losses_of_tokens_are_those_of_each_text_alone() -> None:
         TokenLoss()(lambda x: np.ones_like(found["loss"]), batch)
 
 
+def test_an_api_of_the_likeliest_tokens_is_used_at_its_resolution() -> None:
+    population = texts(5)
+    batch = Batch(population.x, population.y, population.ids)
+    torch.manual_seed(0)
+    model = Tiny()
+    every, few = TokenLoss()(model, batch)["loss"], TokenLoss(top=3)(model, batch)["loss"]
+    numbers = torch.from_numpy(population.x["input_ids"])
+    known = model(numbers, torch.from_numpy(population.x["attention_mask"])).log_softmax(-1)[:, :-1]
+    likely = (known.argsort(-1, descending=True)[..., :3] == numbers[:, 1:, None]).any(-1).numpy()
+    there = ~np.isnan(every)
+    assert (few[there & ~likely] == 12).all()
+    assert np.array_equal(few[there & likely], every[there & likely])
+    assert (there & likely).any()
+
+    def api(x: Any) -> Any:
+        return np.where(likely, -np.nan_to_num(every), -np.inf)
+
+    assert np.array_equal(TokenLoss(top=3)(api, batch)["loss"], few, equal_nan=True)
+    assert "only the log-probabilities of the 3 likeliest tokens" in TokenLoss(top=3).notes[0]
+    with pytest.raises(InputError, match=r"no log-probability; .* give TokenLoss\(top=k\)"):
+        TokenLoss()(api, batch)
+    with pytest.raises(InputError, match="reference and details need all"):
+        TokenLoss(top=3, details=True)
+
+
 @pytest.mark.parametrize("kind", ["linear", "Conv1D"])
 def test_an_adapted_layer_is_the_layer_with_a_product_added(kind: str) -> None:
     class Conv1D(nn.Module):  # as in transformers, with its weights the other way round

@@ -195,7 +195,7 @@ class Stacked(StackedParameters, Attack):
     def _known(self, evidence: Evidence) -> StackedFit:
         if self.fit_ is not None:
             return self.fit_
-        evidence = evidence.losses_alone()
+        evidence = evidence.losses_alone(details=False)
         plan = plan_targets(evidence.shadow_members, targets=self.targets, seed=self.seed, enough=ENOUGH)
         members = evidence.shadow_members[plan.targets]
         usual = [usual_of(evidence, references, mode=self.mode) for references in plan.references]
@@ -236,7 +236,7 @@ class Stacked(StackedParameters, Attack):
     def _learned(self, evidence: Evidence, known: StackedFit, *, learner: str | None, place: int | None) -> FloatArray:
         """Log-odds of the target by what was learned, [N]."""
         # a mean over panels varies less than the scores of simulated targets, which matters if nothing else does
-        evidence = evidence.losses_alone()
+        evidence = evidence.losses_alone(details=False)
         panels, group = known.plan.panels if known.clear else known.plan.panels[:1], None
         if place is not None:
             panels, group = known.plan.references[place : place + 1], int(known.plan.groups[place])

@@ -97,7 +97,7 @@ def _from_own_losses(
         shadow_members=pool.members,
         ids=pool.population.ids,
         parts=parts,
-        notes=(_OWN_NOTE,),
+        notes=(_OWN_NOTE, *answers.notes),
     )
 
 

@@ -225,9 +225,12 @@ class Evidence:
         taken: dict[str, Any] = {name: value.take(at, axis=int(name in _BY_MODEL)) for name, value in held.items()}
         return self._part(**taken, parts=None if self.parts is None else self.parts.of_records(at))
 
-    def losses_alone(self) -> Evidence:
-        """The same evidence without logits, trace, public records and details, which attacks on losses do not need."""
-        parts = None if self.parts is None else replace(self.parts, details={})
+    def losses_alone(self, *, details: bool = True) -> Evidence:
+        """The same evidence without logits, trace and public records, which attacks on losses do not need.
+
+        Without ``details`` of its parts too.
+        """
+        parts = self.parts if details or self.parts is None else replace(self.parts, details={})
         return self._part(target_logits=None, shadow_logits=None, target_trace=None, parts=parts, public=None, notes=())
 
     def of_parts(self) -> Evidence:
