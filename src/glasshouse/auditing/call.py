@@ -120,6 +120,7 @@ def audit(
     judged = np.flatnonzero(~outside)
     fprs = checked_rates(evaluation.fprs, mask[judged])
     groups = {name: values[judged] for name, values in as_groups(evaluation.groups, len(population)).items()}
+    words = None if evaluation.words is None else [evaluation.words[at] for at in judged.tolist()]
     public, prior = attacker.public is not None, attacker.prior
     if public and np.ndim(prior):
         prior = np.asarray(prior)[judged]
@@ -180,7 +181,7 @@ def audit(
         members=mask[judged],
         estimated=not attacker.labels_only and loss is None,
         labels=None if population.own_loss else population.labels[judged],
-        evaluation=dataclasses.replace(evaluation, fprs=fprs, groups=groups),
+        evaluation=dataclasses.replace(evaluation, fprs=fprs, groups=groups, words=words),
         context=context,
         compute=compute,
         progress=progress,

@@ -121,6 +121,8 @@ class Evaluation:
         threshold: ``"mean"`` or the careful ``"max"`` of the simulated targets' thresholds.
         groups: columns that divide the records, by name, such as ``{"sex": […], "age": […]}``, one value per record.
             The report shows the leak of each group. Numbers with many different values are cut into quartiles.
+        words: [N] the tokens of every text, as `text_tokens` gives them: the report then shows the most exposed texts.
+            By default it shows which of their tokens surprise, but no words.
         claim: a stated (ε, δ) to judge: a `PrivacyClaim`, or a mapping with ``epsilon`` and perhaps ``delta``.
 
     Example:
@@ -131,6 +133,7 @@ class Evaluation:
     fprs: Sequence[float] | None = option(None, file="list[Share] | None")
     threshold: ThresholdRule = option("mean", file='Literal["mean", "max"]', was="policy")
     groups: Mapping[str, ArrayLike] | None = option(None)
+    words: Sequence[Sequence[str]] | None = option(None, of=("records", "evidence"))
     claim: PrivacyClaim | Mapping[str, float] | None = option(None, file="ClaimSection | None")
 
     def __post_init__(self) -> None:
