@@ -19,6 +19,7 @@ from glasshouse.core.table import Table
 from glasshouse.evaluation import AttackOutcome, PrivacyVerdict, RandomMembers, VerdictAttack
 from glasshouse.evaluation.quick_estimate import QuickEstimate
 from glasshouse.evidence import Evidence, write_evidence
+from glasshouse.evidence.units import UnitView
 from glasshouse.io.files import write_file
 from glasshouse.io.folders import new_folder
 from glasshouse.report import Advice, Context, Summary, Surroundings, latex_table, render_html, summarise
@@ -54,6 +55,7 @@ class AuditResult:
         groups: columns [N] that divide the records, by name, as the user gave them.
         quick_estimate: with one or no shadow model, an estimate of what eight would find; None otherwise.
         advice: defences that were measured for this model (`advised`); None if none were.
+        by_unit: the rows behind the units, if units such as persons were audited; None for records.
     """
 
     evidence: Evidence
@@ -71,6 +73,7 @@ class AuditResult:
     groups: Mapping[str, np.ndarray] = field(default_factory=dict)
     quick_estimate: QuickEstimate | None = None
     advice: Advice | None = None
+    by_unit: UnitView | None = None
 
     def __repr__(self) -> str:
         return f"AuditResult({len(self.evidence.ids)} records, attacks: {', '.join(self.outcomes) or 'none'})"
@@ -127,6 +130,8 @@ class AuditResult:
             columns["member"] = self.members
         if self.surroundings is not None:
             columns["degree"] = self.surroundings.degrees
+        if self.by_unit is not None:
+            columns["records"] = self.by_unit.units.sizes
         columns |= self.groups
         for name, outcome in self.outcomes.items():
             columns[f"{name}_score"] = outcome.scores
@@ -141,6 +146,21 @@ class AuditResult:
                 columns[f"{name}_fdr"] = levels
             if threshold is not None and outcome.stability is not None:
                 columns[f"{name}_stability"] = outcome.stability
+        return Table(columns)
+
+    def rows(self) -> Table:
+        """One row per record inside the audited units: id, unit, membership if known, and each attack's own score.
+
+        Without units it is `records`.
+        """
+        if self.by_unit is None:
+            return self.records()
+        view, units = self.by_unit, self.by_unit.units
+        columns: dict[str, np.ndarray] = {"id": view.rows.ids, units.word: units.names[units.rows]}
+        if self.members is not None:
+            columns["member"] = self.members[units.rows]
+        for name, outcome in self.outcomes.items():
+            columns[f"{name}_score"] = outcome.attack.row_scores(view)  # type: ignore[attr-defined]
         return Table(columns)
 
     def roc(self) -> Table:
@@ -217,6 +237,7 @@ class AuditResult:
             groups=groups,
             left_out=redactor.texts(self.left_out, ids),
             context=redacted_context(self.context, redactor, ids),
+            by_unit=None,  # the rows have ids of their own
         )
 
     def save(self, folder: Path | str, *, overwrite: bool = False, policy: Policy | None = None) -> Path:
@@ -240,7 +261,11 @@ class AuditResult:
                 write_file(place / "records.parquet", records.to_parquet())
             write_file(place / "roc.csv", self.roc().to_csv())
             write_file(place / "table.tex", latex_table(summary))
-            write_evidence(place / "evidence.npz", self.evidence, members=self.members)
+            saved, members = self.evidence, self.members
+            if self.by_unit is not None:
+                saved = self.by_unit.rows.evidence.with_units(self.by_unit.units)
+                members = None if members is None else members[self.by_unit.units.rows]
+            write_evidence(place / "evidence.npz", saved, members=members)
             write_file(place / "report.html", render_html(summary, policy=policy))
             curves = {attack.name: attack.metrics.curve for attack in summary.attacks if attack.metrics is not None}
             if curves:

@@ -21,7 +21,7 @@ from glasshouse.core.errors import InputError, raise_faults
 from glasshouse.core.optional import installed_version
 from glasshouse.core.progress import note_work, showing
 from glasshouse.core.randomness import seed_for
-from glasshouse.data import as_members, random_subsets
+from glasshouse.data import Units, as_members, random_subsets
 from glasshouse.evaluation import (
     AttackOutcome,
     Known,
@@ -39,6 +39,7 @@ from glasshouse.evaluation.metrics import resolvable
 from glasshouse.evaluation.privacy.claim import as_claim
 from glasshouse.evaluation.quick_estimate import FEW_MODELS, quick_estimate_of
 from glasshouse.evidence import Evidence
+from glasshouse.evidence.units import UnitView
 from glasshouse.io.limits import lacks_memory
 from glasshouse.pool import ShadowPool
 from glasshouse.pool.shadow_pool import described
@@ -70,7 +71,13 @@ _LOG = logging.getLogger("glasshouse")
 
 
 def checked_members(
-    model: Any, members: ArrayLike | None, count: int, *, seed: int, ids: TextArray | None = None
+    model: Any,
+    members: ArrayLike | None,
+    count: int,
+    *,
+    seed: int,
+    ids: TextArray | None = None,
+    units: Units | None = None,
 ) -> BoolArray:
     """[N] which records trained the target, or will train it: without a model, by default a random half."""
     if members is None:
@@ -79,7 +86,7 @@ def checked_members(
                 "members: missing; a given model needs the records that trained it. Pass members=mask, one True or "
                 "False per record, or the ids of these records."
             )
-        members = random_subsets(count, models=1, fraction=0.5, seed=seed)[0]
+        members = random_subsets(count, models=1, fraction=0.5, seed=seed, units=units)[0]
     return as_members(members, (count,), place="members", ids=ids)
 
 
@@ -239,7 +246,7 @@ def audit_view(
             {name: outcome.scores for name, outcome in attackers.items()},
             members=members,
             practice={name: one.simulated.shares_right for name, one in attackers.items() if one.simulated},
-            unit="record" if surroundings is None else "node",
+            unit=str(context.settings.get("unit") or ("record" if surroundings is None else "node")),
             leak=found.test.leak,
             withheld="" if drawn is None else drawn.withheld,
         )
@@ -262,6 +269,7 @@ def audit_view(
         random_members=drawn,
         mismatch=unlike,
         quick_estimate=quick_estimate,
+        by_unit=view if isinstance(view, UnitView) else None,
     )
 
 

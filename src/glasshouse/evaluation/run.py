@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike
 from scipy.stats import rankdata
 
 from glasshouse.attacks.attack import Attack, Judgement, QueryCount, View, seen_by
+from glasshouse.attacks.by_unit import for_view
 from glasshouse.core.arrays import BoolArray, FloatArray, IntArray
 from glasshouse.core.errors import InputError
 from glasshouse.core.numerics import not_finite
@@ -140,6 +141,7 @@ def run_attack(
         array([1, 2])
     """
     cache = AttackCache(view, progress=progress) if cache is None else cache
+    attack = attack if isinstance(attack, Best) else for_view(attack, view)
     started = time.perf_counter()
     pick = attack.pick(view, cache) if isinstance(attack, Best) else None
     attack = cache.tuned(attack if pick is None else pick.attack)

@@ -67,6 +67,7 @@ def collect(
         labels=population.y,
         target_logits=answers.logits,
         shadow_logits=logits,
+        unit=getattr(population, "unit", None),
         notes=(*answers.notes, *(() if answers.notes else odd), *resolution_note(step, who=who)),
     )
     return evidence, answers
@@ -102,4 +103,4 @@ def _collect_predictions(
         ids=population.ids,
         notes=asked[0].notes,
     )
-    return evidence, asked[0]
+    return evidence.with_units(getattr(population, "unit", None)), asked[0]
