@@ -61,6 +61,7 @@ def test_the_score_of_a_unit_is_the_joined_ratio_of_its_rows(audited: AuditResul
     view, attack = audited.by_unit, audited.outcomes["base"].attack
     assert view is not None
     assert isinstance(attack, ByUnit)
+    assert attack.power is not None
     posterior = audited.rows()["base_score"]
     for place in range(5):
         mine = posterior[view.units.rows == place]

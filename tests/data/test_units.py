@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pandas
 import pytest
@@ -37,7 +39,7 @@ def test_who_is_partly_inside_is_refused_in_one_line_or_declared() -> None:
     ("of", "said"),
     [([["a"]], "one name per record"), ([None, "a"], "has no unit"), (["a", "a"], "belong to one person")],
 )
-def test_what_names_no_units_is_refused(of: list[object], said: str) -> None:
+def test_what_names_no_units_is_refused(of: Any, said: str) -> None:
     with pytest.raises(InputError, match=said):
         Population(np.zeros((len(of), 1)), np.arange(len(of)) % 2, unit=of)
 

@@ -170,7 +170,8 @@ def audit(
     )
     known = Known(x=population.features, labels=population.y, audited=judged if public else None)
     labels = population.labels[judged]
-    parts = by_unit(evidence, units, members=mask[judged], labels=labels, groups=groups, known=known, seed=seed)
+    told: dict[str, Any] = {"labels": labels, "groups": groups, "known": known, "design": evaluation.design}
+    parts = by_unit(evidence, units, members=mask[judged], seed=seed, **told)
     return audit_view(
         parts.pop("view"),
         made,
@@ -252,7 +253,8 @@ def audit_evidence(
         notes=(*evidence.notes, *shared.notes),
     )
     known = Known(labels=evidence.labels)
-    parts = by_unit(evidence, units, members=mask, labels=evidence.labels, groups=groups, known=known, seed=seed)
+    told: dict[str, Any] = {"labels": evidence.labels, "groups": groups, "design": evaluation.design}
+    parts = by_unit(evidence, units, members=mask, seed=seed, known=known, **told)
     return audit_view(
         parts.pop("view"),
         made,

@@ -17,7 +17,9 @@ import numpy as np
 from glasshouse.core.arrays import BoolArray
 from glasshouse.core.table import Table
 from glasshouse.evaluation import AttackOutcome, PrivacyVerdict, RandomMembers, VerdictAttack
+from glasshouse.evaluation.declared import DeclaredDraw
 from glasshouse.evaluation.quick_estimate import QuickEstimate
+from glasshouse.evaluation.risk import UnitRisk
 from glasshouse.evidence import Evidence, write_evidence
 from glasshouse.evidence.units import UnitView
 from glasshouse.io.files import write_file
@@ -55,6 +57,8 @@ class AuditResult:
         groups: columns [N] that divide the records, by name, as the user gave them.
         quick_estimate: with one or no shadow model, an estimate of what eight would find; None otherwise.
         advice: defences that were measured for this model (`advised`); None if none were.
+        declared: the declared draw of the members, and what speaks against it; None if none was declared.
+        risk: how often simulated targets let an attack identify each unit; None for records.
         by_unit: the rows behind the units, if units such as persons were audited; None for records.
     """
 
@@ -74,6 +78,8 @@ class AuditResult:
     quick_estimate: QuickEstimate | None = None
     advice: Advice | None = None
     by_unit: UnitView | None = None
+    declared: DeclaredDraw | None = None
+    risk: UnitRisk | None = None
 
     def __repr__(self) -> str:
         return f"AuditResult({len(self.evidence.ids)} records, attacks: {', '.join(self.outcomes) or 'none'})"
@@ -122,6 +128,10 @@ class AuditResult:
         of ties, or a target that is unlike the shadow models, has no such column. ``…_fdr`` is the smallest
         false-discovery rate at which the record is flagged, without use of the true members; ``…_stability`` is the
         share of smaller pools with which the record is still flagged (for attacks that are cheap enough).
+
+        Of units such as persons it also has ``records`` (how many each has), ``risk`` (the share of the simulated
+        targets with this unit inside in which the verdict attack identifies it), ``risk_by`` (the attack that does so
+        most often) and ``risk_luck`` (the chance that guessing would do so as often).
         """
         columns: dict[str, np.ndarray] = {"id": self.evidence.ids}
         if self.labels is not None:
@@ -132,6 +142,8 @@ class AuditResult:
             columns["degree"] = self.surroundings.degrees
         if self.by_unit is not None:
             columns["records"] = self.by_unit.units.sizes
+        if self.risk is not None:
+            columns |= {"risk": self.risk.identified, "risk_by": self.risk.by, "risk_luck": self.risk.luck}
         columns |= self.groups
         for name, outcome in self.outcomes.items():
             columns[f"{name}_score"] = outcome.scores
@@ -205,6 +217,8 @@ class AuditResult:
             columns=self._columns(),
             quick_estimate=self.quick_estimate,
             advice=self.advice,
+            draw=self.declared,
+            risk=None if self.risk is None else self.risk.figures(),
         )
 
     def advised(self, advice: Advice) -> AuditResult:
@@ -237,6 +251,7 @@ class AuditResult:
             groups=groups,
             left_out=redactor.texts(self.left_out, ids),
             context=redacted_context(self.context, redactor, ids),
+            risk=None if self.risk is None else self.risk.of_units(order),
             by_unit=None,  # the rows have ids of their own
         )
 

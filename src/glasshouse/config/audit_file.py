@@ -54,7 +54,7 @@ class TrainedTarget(Strict):
     def load(self, data: Dataset, folder: Path, seed: int) -> tuple[Any, BoolArray]:
         """No model yet, and the members that will train it."""
         if data.members is None:
-            drawn = {"fraction": self.fraction, "seed": seed, "units": data.population.unit}
+            drawn: dict[str, Any] = {"fraction": self.fraction, "seed": seed, "units": data.population.unit}
             return None, random_subsets(len(data.population), models=1, **drawn)[0]
         if "fraction" in self.model_fields_set:
             raise InputError("target.fraction: the data already defines the members. Leave one of them out.")

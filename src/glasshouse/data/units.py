@@ -67,7 +67,7 @@ class Units:
         """[…, U] sums over the records of each unit, of values [..., N]."""
         given = np.asarray(values, dtype=np.float64)
         if given.ndim == 1:
-            return np.bincount(self.rows, given, len(self))
+            return np.asarray(np.bincount(self.rows, given, len(self)), dtype=np.float64)
         return np.stack([self.sums(one) for one in given]) if len(given) else np.empty((0, len(self)))
 
     def means(self, values: ArrayLike) -> FloatArray:

@@ -21,11 +21,13 @@ from glasshouse.core.numerics import not_finite
 from glasshouse.core.progress import note_work, showing
 from glasshouse.core.randomness import generator
 from glasshouse.data import Population
+from glasshouse.data.design import Draw
 from glasshouse.evaluation.best import AttackCache, Best
 from glasshouse.evaluation.checks.auxiliary import few_columns
 from glasshouse.evaluation.checks.calibration import posterior_doubt
+from glasshouse.evaluation.drawn import evaluate_drawn
 from glasshouse.evaluation.intervals import SamplingIntervals
-from glasshouse.evaluation.metrics import Metrics, evaluate
+from glasshouse.evaluation.metrics import Metrics
 from glasshouse.evaluation.pool_size import FewerReferences, compare_references, stability
 from glasshouse.evaluation.precision import conformal_p_values, discovery_levels
 from glasshouse.evaluation.thresholds import (
@@ -115,6 +117,7 @@ def run_attack(
     cache: AttackCache | None = None,
     prior: float | ArrayLike = 0.5,
     mismatch: bool = False,
+    draw: Draw | None = None,
 ) -> AttackOutcome:
     """Score the target, estimate thresholds from the pool, and evaluate if the members are known.
 
@@ -132,6 +135,7 @@ def run_attack(
         prior: λ, the share of members that is expected, one number or one per record of the population, for attacks
             that have no prior of their own.
         mismatch: whether the target is already known to be unlike the shadow models.
+        draw: how members were drawn, if not record by record: intervals follow it.
 
     Example:
         >>> from glasshouse.attacks import LossThreshold
@@ -180,7 +184,7 @@ def run_attack(
         attack,
         scores,
         () if mismatch else thresholds,
-        None if members is None else evaluate(scores, members, fprs=fprs, confidence=confidence),
+        None if members is None else evaluate_drawn(scores, members, fprs=fprs, confidence=confidence, draw=draw),
         seconds,
         " ".join(filter(None, notes)),
         {**judgement.details, **_sampler_figures(judgement, members)},

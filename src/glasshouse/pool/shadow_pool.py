@@ -130,7 +130,7 @@ class ShadowPool:
         if fraction == 0.5 and shadows not in (0, 1):
             members = complementary_halves(count, models=shadows, seed=seed, units=units)
         else:
-            drawn = {"fraction": fraction, "seed": seed, "stream": "shadow subset", "units": units}
+            drawn: dict[str, Any] = {"fraction": fraction, "seed": seed, "stream": "shadow subset", "units": units}
             members = random_subsets(count, models=shadows, **drawn)
         return cls(
             population=population,

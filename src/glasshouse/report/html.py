@@ -18,6 +18,7 @@ from markupsafe import Markup
 from glasshouse.evaluation.groups import GroupLeak
 from glasshouse.report.advice import Advice
 from glasshouse.report.comparison import RESAMPLED, Comparison, compare_sentences
+from glasshouse.report.decision.exposure import unit_of
 from glasshouse.report.decision.first_page import first_page
 from glasshouse.report.decision.verdict import (
     groups_sentence,
@@ -31,6 +32,7 @@ from glasshouse.report.format import percent, points, rate, signed, whole
 from glasshouse.report.pictures.neighbourhood import neighbourhood_picture
 from glasshouse.report.pictures.people import exposure_picture, groups_picture
 from glasshouse.report.pictures.privacy import Point, epsilon_picture, fdp_picture, tradeoff_picture
+from glasshouse.report.pictures.risk import risk_picture
 from glasshouse.report.pictures.roc import roc_picture
 from glasshouse.report.pictures.scores import histogram_picture, precision_picture, reliability_picture
 from glasshouse.report.policy import Policy
@@ -199,6 +201,7 @@ def render_html(summary: Summary, *, policy: Policy | None = None) -> str:
         power_text=power_sentences(summary.power) if summary.power is not None else (),
         epsilon=epsilon_picture(summary.privacy) if summary.privacy and not summary.privacy.withheld else None,
         fdp=_fdp(summary),
+        risk=risk_picture(summary.risk, unit=unit_of(summary).removesuffix("s")) if summary.risk else None,
         columns=_columns(summary),
         records=records,
         drawings=[neighbourhood_picture(around) for around in summary.neighbourhoods],
@@ -258,6 +261,8 @@ def _columns(summary: Summary) -> dict[str, tuple[str, bool]]:
         "label": ("class", False),
         "member": ("member", False),
         "degree": ("degree", True),
+        "records": ("records", True),
+        "risk": ("risk", True),
         f"{best}_score": (f"{best} score", True),
         f"{best}_decision": ("flagged", False),
         f"{best}_fdr": ("FDR", True),

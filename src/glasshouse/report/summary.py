@@ -14,9 +14,11 @@ from numpy.typing import NDArray
 
 from glasshouse.core.table import Table
 from glasshouse.evaluation import AttackOutcome, PrivacyVerdict, RandomMembers, VerdictAttack
+from glasshouse.evaluation.declared import DeclaredDraw
 from glasshouse.evaluation.groups import GroupLeak, WorstCell, group_leaks, worst_cell
 from glasshouse.evaluation.leakage import Power, audit_power
 from glasshouse.evaluation.quick_estimate import QuickEstimate
+from glasshouse.evaluation.risk import RiskFigures
 from glasshouse.report.advice import Advice
 from glasshouse.report.context import Context
 from glasshouse.report.decision.conclusion import (
@@ -63,6 +65,8 @@ class Summary:
     mismatch: bool = False  # the target answers unlike its shadow models, so that what comes from these is withheld
     written: datetime | None = None  # when the run was saved; None if it was not
     advice: Advice | None = None  # defences that were measured for this model; None if none were
+    draw: DeclaredDraw | None = None  # the declared draw of the members; None if none was declared
+    risk: RiskFigures | None = None  # how unequal the risk of units is; None for records
 
     def __repr__(self) -> str:
         return f"Summary({self.records} records, attacks: {', '.join(attack.name for attack in self.attacks)})"
@@ -72,10 +76,11 @@ class Summary:
         """Whether the run says anything, what, how strongly, and by which attack."""
         found = self.verdict_attack
         looks: Iterable[Look] = ()
-        if found is not None and self.members is not None:
+        # their intervals are of single units
+        if found is not None and self.members is not None and (self.draw is None or not self.draw.cluster):
             counts = {"members": self.members, "records": self.records}
             looks = evidence_of(found, self.attack(found.attack), self.privacy, self.worst_cell, **counts)
-        return concluded(found, self.context, mismatch=self.mismatch, evidence=looks)
+        return concluded(found, self.context, mismatch=self.mismatch, evidence=looks, draw=self.draw)
 
     @property
     def unreached(self) -> bool:
@@ -103,6 +108,8 @@ def summarise(
     columns: Mapping[str, NDArray[Any]] | None = None,
     quick_estimate: QuickEstimate | None = None,
     advice: Advice | None = None,
+    draw: DeclaredDraw | None = None,
+    risk: RiskFigures | None = None,
 ) -> Summary:
     """Gather the numbers of a report.
 
@@ -113,7 +120,7 @@ def summarise(
     attacks = tuple(attack_figures(name, outcome, members) for name, outcome in outcomes.items())
     found, first_figure = None, None
     if verdict_attack is not None:
-        random = random_members is None or not random_members.found
+        random = (random_members is None or not random_members.found) and (draw is None or draw.random)
         found = verdict_figures(verdict_attack, random=random, picked=outcomes[verdict_attack.attack].picked)
         first_figure = verdict_attack.test.first[1] if verdict_attack.test.first is not None else None
     strongest = attackers(attacks)[0].name if found is None else found.attack
@@ -145,6 +152,8 @@ def summarise(
         quick_estimate=quick_estimate,
         mismatch=bool(warning),
         advice=advice,
+        draw=draw,
+        risk=risk,
     )
     conclusion = summary.conclusion
     listed = _TOP if conclusion.lists_records else 0
@@ -154,7 +163,7 @@ def summarise(
         groups = group_leaks(outcome.scores, members, columns, called=called, leak=conclusion.lists_records)
     return dataclasses.replace(
         summary,
-        verdict=verdict(found, context, privacy, partly=conclusion.partly),
+        verdict=verdict(found, context, privacy, partly=conclusion.partly, draw=draw),
         top_records=Table({name: column[first] for name, column in records.items()} if listed else {}),
         neighbourhoods=tuple(surroundings.neighbourhood(int(at)) for at in first[:_DRAWN]) if surroundings else (),
         groups=groups,

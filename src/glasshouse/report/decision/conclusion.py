@@ -10,13 +10,14 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 from glasshouse.evaluation import Interval, VerdictAttack
+from glasshouse.evaluation.declared import DeclaredDraw
 from glasshouse.evaluation.leakage import Way
 from glasshouse.report.context import Context
 from glasshouse.report.figures import AttackFigures, RateFigure, rate_figure
 from glasshouse.report.format import rate
 
 Strength = Literal["weak", "clear", "strong"]
-Reason = Literal["warning", "members unknown", "members not random", "mismatch", "few models"]
+Reason = Literal["warning", "members unknown", "members not random", "no draw", "mismatch", "few models"]
 
 _WEAK, _STRONG = 0.01, 0.001  # p-values
 _FEW = 4  # shadow models; with fewer the attacks are weak, and finding nothing says little
@@ -32,6 +33,10 @@ _WHY: dict[Reason, tuple[str, str]] = {  # in a few words, and in a sentence
     "members not random": (
         "members were not drawn at random",
         "The training data differ in kind from the non-members, so nothing here shows what the model reveals.",
+    ),
+    "no draw": (
+        "no random draw of the members was declared",
+        "No random draw of the members was declared, so no test can tell what the model reveals from what members are.",
     ),
     "mismatch": (
         "the target answers unlike its shadow models",
@@ -176,7 +181,12 @@ class Conclusion:
 
 
 def concluded(
-    figures: VerdictFigures | None, context: Context, *, mismatch: bool, evidence: Iterable[Look] = ()
+    figures: VerdictFigures | None,
+    context: Context,
+    *,
+    mismatch: bool,
+    evidence: Iterable[Look] = (),
+    draw: DeclaredDraw | None = None,
 ) -> Conclusion:
     """What these figures let one conclude.
 
@@ -185,6 +195,7 @@ def concluded(
         context: what was audited.
         mismatch: whether the target answers unlike its shadow models.
         evidence: looks by which the usual limit is exceeded; they count only where figures say something.
+        draw: the declared draw of the members, if one was declared.
     """
     found = () if figures is None or figures.leak is None or context.warnings else tuple(evidence)
 
@@ -194,7 +205,7 @@ def concluded(
         if figures is None:
             yield "members unknown"
         elif figures.leak is None:
-            yield "members not random"
+            yield "members not random" if draw is None or draw.random else "no draw"
         elif mismatch:
             yield "mismatch"
         if context.shadows < _FEW:

@@ -12,6 +12,7 @@ import numpy as np
 
 from glasshouse.core.table import Table
 from glasshouse.evaluation import PrivacyVerdict
+from glasshouse.evaluation.declared import DeclaredDraw
 from glasshouse.evaluation.groups import GroupLeak, WorstCell
 from glasshouse.evaluation.leakage import Power, Way
 from glasshouse.evaluation.metrics import DEFAULT_FPRS, ENOUGH_WRONG
@@ -42,12 +43,22 @@ _WAYS: dict[Way, str] = {
 
 
 def verdict(
-    found: VerdictFigures | None, context: Context, privacy: PrivacyVerdict | None = None, *, partly: bool = False
+    found: VerdictFigures | None,
+    context: Context,
+    privacy: PrivacyVerdict | None = None,
+    *,
+    partly: bool = False,
+    draw: DeclaredDraw | None = None,
 ) -> str:
     """Whether a leak is shown, how strong it is and how sure that is; no figures if the members are not known.
 
-    ``partly``: it is shown in a part of the records alone (`Conclusion.partly`).
+    ``partly``: it is shown in a part of the records alone (`Conclusion.partly`). ``draw``: the declared one.
     """
+    if draw is not None:
+        told = verdict(found, context, privacy, partly=partly)
+        if not draw.random:
+            return f"{draw.evidence()} The attacker had {context.shadows} shadow models ({context.mode})."
+        return f"{told} {draw.evidence()}"
     had = f"The attacker had {context.shadows} shadow models ({context.mode})"
     if context.shadows < _FEW:
         models = "One reference model was" if context.shadows else "No shadow models were"
