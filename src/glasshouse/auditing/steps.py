@@ -36,7 +36,7 @@ from glasshouse.evaluation import (
 )
 from glasshouse.evaluation.best import AttackCache
 from glasshouse.evaluation.checks.members import doubtful_members, same_models, swapped_members
-from glasshouse.evaluation.declared import Coins, declared_draw, without_draw
+from glasshouse.evaluation.declared import Coins, declared_draw, with_own_coins, without_draw
 from glasshouse.evaluation.intervals import Sampled, sampling_intervals
 from glasshouse.evaluation.metrics import resolvable
 from glasshouse.evaluation.privacy.claim import as_claim
@@ -253,8 +253,9 @@ def audit_view(
         doubts = same_models(evidence) or swapped or doubtful_members(evidence, members)
         blind = (drawn.warning(),) if drawn is not None and drawn.found else ()
         context = dataclasses.replace(context, warnings=(*blind, *doubts, *context.warnings))
+        coined = draw is not None and bool(draw.coins)  # canaries are unlike other records
         random = not doubts and (drawn is None or not drawn.found)
-        quick_estimate = quick_estimate_of(evidence, members) if random and estimated else None
+        quick_estimate = quick_estimate_of(evidence, members) if random and estimated and not coined else None
         found = verdict_attack(outcomes, members, fprs=fprs, seed=context.seed or 0, draw=draw)
         attackers = {name: outcome for name, outcome in outcomes.items() if not outcome.attack.knows_truth}
         guessers = {name: outcome.scores for name, outcome in attackers.items()}
@@ -270,6 +271,7 @@ def audit_view(
             leak=found.test.leak,
             withheld=coins.withheld if drawn is None else drawn.withheld,
         )
+        declared = None if declared is None else with_own_coins(declared, coins, delta=privacy.delta)
         if declared is not None and not declared.random:
             declared = dataclasses.replace(
                 declared, without=without_draw(attackers, members, found.attack, unit=unit, fprs=fprs)

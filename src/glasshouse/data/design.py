@@ -35,6 +35,7 @@ class Draw:
     cluster: str = ""  # what a cluster of several units is called, such as ``"site"``; empty without any
     random: bool = True
     shares: Mapping[int, float] | None = None  # by stratum, the stated chance of a cluster to be inside
+    coins: str = ""  # what we drew by coins of our own, such as ``"canary"``; empty if somebody else drew
     counted: float | None = None  # `count_chance` of the true members; None if no shares were stated
 
     @property
@@ -125,9 +126,10 @@ class Design(abc.ABC):
 
     name: ClassVar[str]
 
-    def __init_subclass__(cls, **options: Any) -> None:
+    def __init_subclass__(cls, *, in_files: bool = True, **options: Any) -> None:
         super().__init_subclass__(**options)
-        DESIGNS.add(cls.name, cls)
+        if in_files:
+            DESIGNS.add(cls.name, cls)
 
     @abc.abstractmethod
     def drawn(self, count: int, units: Units | None, columns: Mapping[str, NDArray[Any]]) -> Draw:
@@ -315,6 +317,34 @@ class BySite(Design):
         found, clusters = np.unique(values, return_inverse=True)
         told = f"{len(found)} whole sites were drawn at random or left out"
         return Draw(sentence=told, strata=np.zeros_like(clusters), clusters=clusters, cluster="site")
+
+
+@dataclass(frozen=True, kw_only=True)
+class OwnCoins(Design, in_files=False):
+    """Members were drawn by Glasshouse before the training (`glasshouse.auditing.plan.Plan.design_of`).
+
+    Args:
+        told: the plan in words, with its commitment.
+        within: how units were drawn.
+        what: what was drawn, such as ``"canary"``.
+        share: the chance of each coin.
+
+    Example:
+        >>> OwnCoins(told="drawn here", within=UnitsAtRandom(), what="canary").drawn(3, None, {}).coins
+        'canary'
+    """
+
+    name: ClassVar[str] = "own coins"
+    told: str
+    within: Design
+    what: str
+    share: float = 0.5
+
+    def drawn(self, count: int, units: Units | None, columns: Mapping[str, NDArray[Any]]) -> Draw:
+        """As the plan drew them."""
+        found = self.within.drawn(count, units, columns)
+        shares = found.shares or {int(stratum): self.share for stratum in np.unique(found.strata)}
+        return replace(found, sentence=self.told, coins=self.what, shares=shares)
 
 
 @dataclass(frozen=True, kw_only=True)

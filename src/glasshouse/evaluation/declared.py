@@ -13,6 +13,8 @@ from glasshouse.core.randomness import generator
 from glasshouse.data.design import Draw
 from glasshouse.evaluation.checks.auxiliary import Known, columns_of
 from glasshouse.evaluation.checks.random_members import blind_baseline
+from glasshouse.evaluation.privacy.bounds import gaussian_epsilon
+from glasshouse.evaluation.privacy.coins import mu_from_area
 from glasshouse.evaluation.run import AttackOutcome
 from glasshouse.evidence import Evidence
 
@@ -32,6 +34,10 @@ class DeclaredDraw:
     p_value: float | None = None  # of telling members so well without the model, under the draw; None: not tested
     count_chance: float | None = None  # of so many members by the stated shares; None if none are stated
     left_out: int = 0  # units that are not judged, so that all strata have the same share of members
+    coins: str = ""  # what the audit drew itself; empty if it did not
+    mu: float = 0.0  # a bound on μ of Gaussian privacy by these coins, if what was drawn is independent
+    epsilon: float = 0.0  # the ε of that μ at ``delta``
+    delta: float = 0.0
     without: str = ""  # what can be said without a draw; empty where there is one
 
     @property
@@ -55,6 +61,11 @@ class DeclaredDraw:
             told.append(
                 f"As many members as here, or an even rarer number, would be drawn in {_cases(self.count_chance)}."
             )
+        if self.epsilon > 0:
+            told.append(
+                f"So ε assumes nothing about the draw; and if no {self.coins} influences another, Gaussian privacy has "
+                f"ε ≥ {self.epsilon:.2f} at δ = {self.delta:g} (μ ≥ {self.mu:.2f}, by the order of all scores)."
+            )
         if self.contradicted:
             told.append("This speaks against the declared draw, on which the figures rely.")
         if self.left_out:
@@ -72,7 +83,8 @@ def declared_draw(
     known: Known, evidence: Evidence, members: BoolArray, draw: Draw, *, left_out: int, seed: int
 ) -> DeclaredDraw:
     """Look at a declared draw without the model: how rare is what members have in common, among its arrangements?"""
-    about = DeclaredDraw(sentence=draw.sentence, random=draw.random, cluster=draw.cluster, left_out=left_out)
+    told = {"sentence": draw.sentence, "cluster": draw.cluster, "coins": draw.coins}
+    about = DeclaredDraw(random=draw.random, left_out=left_out, **told)
     if not draw.random:
         return about
     random = generator(seed, "declared draw")
@@ -116,11 +128,23 @@ class Coins:
         elif draw is not None and not draw.cluster and draw.small_strata:
             withheld = "members were drawn within strata of fewer than 20, so that guesses depend on each other"
         if draw is None or not draw.cluster:
+            unit = "canary" if draw is not None and draw.coins == "canary" else unit
             return cls(scores=scores, members=members, practice=practice, unit=unit, withheld=withheld)
         sizes = np.bincount(draw.clusters)
         means = {name: np.bincount(draw.clusters, values) / sizes for name, values in scores.items()}
         inside = np.bincount(draw.clusters, members) > 0
         return cls(scores=means, members=inside, practice={}, unit=draw.cluster)
+
+
+def with_own_coins(declared: DeclaredDraw, coins: Coins, *, delta: float, confidence: float = 0.95) -> DeclaredDraw:
+    """The bound by the order of all scores, of the attack that did best on simulated targets; of all, without these."""
+    if not declared.coins or coins.withheld:
+        return declared
+    names = [name for name in coins.scores if name in coins.practice]
+    names = [max(names, key=lambda name: coins.practice[name][-1])] if names else list(coins.scores)
+    each = 1 - (1 - confidence) / len(names)
+    mu = max(mu_from_area(coins.scores[name], coins.members, confidence=each) for name in names)
+    return dataclasses.replace(declared, mu=mu, epsilon=gaussian_epsilon(mu, delta), delta=delta)
 
 
 def without_draw(

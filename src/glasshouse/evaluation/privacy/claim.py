@@ -106,6 +106,7 @@ def _made(
 USUAL_DELTA = 1e-5
 _NEEDS = {
     "record": "if members were drawn at random, each record by itself",
+    "canary": "since coins of the audit decided which canaries were inside",
     "node": (
         "if training nodes were drawn at random, each by itself, and neighbouring data sets differ in one node with "
         "all its edges"
