@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
 from glasshouse import Evaluation, audit_evidence
+from glasshouse.core.arrays import FloatArray
 from glasshouse.data import Units
 from glasshouse.data.design import BySite, Draw, TimeSplit, UnitsAtRandom, WithinStrata
 from glasshouse.evaluation import evaluate, leak_test
@@ -17,11 +17,11 @@ from glasshouse.evidence import Evidence
 from glasshouse.report.decision.conclusion import concluded
 
 
-def sites(random: np.random.Generator, count: int = 24, size: int = 15) -> tuple[NDArray[np.float64], Draw]:
+def sites(random: np.random.Generator, count: int = 24, size: int = 15) -> tuple[FloatArray, Draw]:
     """Scores that have much in common within a site."""
     of = np.repeat(np.arange(count), size)
     scores = random.normal(size=count)[of] + 0.5 * random.normal(size=len(of))
-    return scores, BySite(by=of).drawn(len(of), None, {})
+    return np.asarray(scores, dtype=np.float64), BySite(by=of).drawn(len(of), None, {})
 
 
 def test_a_null_by_site_is_alarmed_for_as_often_as_said_and_a_test_of_records_is_not() -> None:
@@ -142,4 +142,4 @@ def test_units_who_are_identified_nearly_always_stand_out_and_equal_ones_do_not(
     assert told.hidden  # type: ignore[attr-defined]
     assert "1 in 7 persons" in told.sentence("person")  # type: ignore[attr-defined]
     assert not figures(0).hidden  # type: ignore[attr-defined]
-    assert sum(told.alike) == pytest.approx(400) == sum(told.luck)  # type: ignore[attr-defined]
+    assert sum(told.alike) == pytest.approx(400) == sum(told.chance)  # type: ignore[attr-defined]

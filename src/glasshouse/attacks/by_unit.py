@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from scipy.special import logit
+from scipy.special import expit, logit
 from sklearn.isotonic import IsotonicRegression
 
 from glasshouse.attacks.attack import Attack, Judgement, QueryCount, seen_by
@@ -28,6 +28,7 @@ from glasshouse.evidence.units import UnitView
 
 POWERS = (0.0, 0.25, 0.5, 0.75, 1.0)
 _SURE = 1e-15  # probabilities nearer to 0 or 1 are this far from them
+_BLOCKS, _BLOCK = 200, 20  # of rows with like scores, and how many are in the first and last at least
 _EXAMPLES = 200_000  # rows of simulated targets that a ratio is learned from; more change little
 _COPIED = (
     *("name", "needs_logits", "needs_public", "needs_trace", "least_models", "candidate", "needs_classes"),
@@ -185,12 +186,14 @@ def _learned_ratio(scored: Sequence[tuple[FloatArray, BoolArray]]) -> _Ratio:
         scores, inside = scores[some], inside[some]
     order = np.argsort(scores, kind="stable")
     scores, inside = scores[order], inside[order].astype(np.float64)
-    blocks = np.unique(np.linspace(0, len(scores), min(len(scores), 400) + 1).astype(np.intp))
+    far = max(np.log(len(scores) / _BLOCK), 1.0)  # finer towards both ends, where the ratios are
+    inner = np.rint(len(scores) * expit(np.linspace(-far, far, _BLOCKS - 1))).astype(np.intp)
+    blocks = np.unique([0, *inner, len(scores)])
     counts = np.diff(blocks)
     hits = np.add.reduceat(inside, blocks[:-1])
     centres = np.add.reduceat(scores, blocks[:-1]) / counts
-    share = IsotonicRegression(y_min=0.0, y_max=1.0).fit_transform(
-        np.arange(len(counts)), (hits + inside.mean()) / (counts + 1), sample_weight=counts
-    )
-    low = 1 / (2 * counts.max())
-    return _Ratio(centres, logit(np.clip(share, low, 1 - low)) - logit(inside.mean()))
+    rising = IsotonicRegression().fit_transform(np.arange(len(counts)), hits / counts, sample_weight=counts)
+    pools = np.unique(rising, return_inverse=True)[1]  # blocks between which the share does not rise
+    found, many = np.bincount(pools, hits), np.bincount(pools, counts)
+    share = ((found + inside.mean()) / (many + 1))[pools]
+    return _Ratio(centres, logit(share) - logit(inside.mean()))

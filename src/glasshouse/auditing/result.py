@@ -131,7 +131,7 @@ class AuditResult:
 
         Of units such as persons it also has ``records`` (how many each has), ``risk`` (the share of the simulated
         targets with this unit inside in which the verdict attack identifies it), ``risk_by`` (the attack that does so
-        most often) and ``risk_luck`` (the chance that guessing would do so as often).
+        most often) and ``risk_chance`` (the chance that guessing would do so as often).
         """
         columns: dict[str, np.ndarray] = {"id": self.evidence.ids}
         if self.labels is not None:
@@ -143,7 +143,7 @@ class AuditResult:
         if self.by_unit is not None:
             columns["records"] = self.by_unit.units.sizes
         if self.risk is not None:
-            columns |= {"risk": self.risk.identified, "risk_by": self.risk.by, "risk_luck": self.risk.luck}
+            columns |= {"risk": self.risk.identified, "risk_by": self.risk.by, "risk_chance": self.risk.chance}
         columns |= self.groups
         for name, outcome in self.outcomes.items():
             columns[f"{name}_score"] = outcome.scores

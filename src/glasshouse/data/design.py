@@ -169,7 +169,7 @@ def _column(
         return values
     if not units.constant(values):
         raise InputError(f"design: {place} differs within a {units.word}; a {units.word} is in one of them.")
-    return units.column(values) if values.dtype.kind not in "fiu" else units.means(values)
+    return units.column(values)
 
 
 def _whole(count: int, units: Units | None) -> IntArray:

@@ -94,6 +94,8 @@ class Units:
         Of equally frequent values it is the first in order. A column that is the same in all of a unit stays as it is.
         """
         given = np.asarray(values)
+        if self.constant(given):
+            return np.asarray(given[self._first])
         if given.dtype.kind == "f" or (given.dtype.kind in "iu" and len(np.unique(given)) > 20):
             return self.means(given)
         known, codes = np.unique(given, return_inverse=True)
@@ -104,8 +106,12 @@ class Units:
     def constant(self, values: ArrayLike) -> bool:
         """Whether a column [N] is the same in all records of each unit."""
         given = np.asarray(values)
-        _, first = np.unique(self.rows, return_index=True)
-        return bool((given == given[first][self.rows]).all())
+        return bool((given == given[self._first][self.rows]).all())
+
+    @property
+    def _first(self) -> IntArray:
+        """[U] the first record of each unit."""
+        return np.asarray(np.unique(self.rows, return_index=True)[1])
 
     def at(self, places: IntArray) -> Units:
         """The units of some of the records, by their places; units without any of them are gone."""

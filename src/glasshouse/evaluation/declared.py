@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -83,7 +84,7 @@ def declared_draw(
     known: Known, evidence: Evidence, members: BoolArray, draw: Draw, *, left_out: int, seed: int
 ) -> DeclaredDraw:
     """Look at a declared draw without the model: how rare is what members have in common, among its arrangements?"""
-    told = {"sentence": draw.sentence, "cluster": draw.cluster, "coins": draw.coins}
+    told: dict[str, Any] = {"sentence": draw.sentence, "cluster": draw.cluster, "coins": draw.coins}
     about = DeclaredDraw(random=draw.random, left_out=left_out, **told)
     if not draw.random:
         return about
@@ -166,6 +167,6 @@ def without_draw(
     flagged = outcome.flagged(first)
     return (
         f"{told} At the same threshold {int((flagged & members).sum())} of this model's {int(members.sum())} members "
-        f"are flagged, and {int((flagged & ~members).sum())} of {int((~members).sum())} non-members; how far that is "
-        f"the model's doing cannot be told."
+        f"are flagged, and {int((flagged & ~members).sum())} of {int((~members).sum())} non-members; that "
+        f"may be the model's doing, or that of the choice of members."
     )

@@ -9,7 +9,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -348,7 +348,11 @@ def verdict_attack(
     left = int((~members[measured]).sum())
     kept = [fpr for fpr in fprs if allowed_wrong(fpr, left) >= 1]
     if metrics is None or confidence is not None or not measured.all() or kept != list(fprs):
-        options = {"fprs": kept, "confidence": confidence or _CONFIDENCE, "draw": draw and draw.at(measured)}
+        options: dict[str, Any] = {
+            "fprs": kept,
+            "confidence": confidence or _CONFIDENCE,
+            "draw": draw and draw.at(measured),
+        }
         metrics = evaluate_drawn(scores[measured], members[measured], **options)
     return VerdictAttack(
         attack=name, way=way, tried=len(attackers), metrics=metrics, fpr=verdict_rate(kept, left), test=test

@@ -1,4 +1,4 @@
-"""The risk of each unit: how often simulated targets that trained on it let an attack identify it, beside luck."""
+"""The risk of each unit: how often simulated targets that trained on it let an attack identify it, beside chance."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.stats import binom
 
-from glasshouse.core.arrays import FloatArray, IntArray, TextArray
+from glasshouse.core.arrays import BoolArray, FloatArray, IntArray, TextArray
 from glasshouse.core.errors import InputError
 from glasshouse.evaluation.roc import SortedScores, checked
 from glasshouse.evaluation.thresholds import Scored
@@ -28,15 +28,15 @@ class RiskFigures:
     share: float  # of units identified, on average over these targets
     always: int  # units that are identified in nine of ten of their targets or more
     always_alike: float  # how many that would be if all units had the same risk
-    always_luck: float  # and if the attack guessed
+    always_chance: float  # and if the attack guessed
     observed: tuple[int, ...]  # units by the share of their targets that identify them, in ten bins
     alike: tuple[float, ...]  # the same if all units had the same risk
-    luck: tuple[float, ...]  # the same if the attack guessed
+    chance: tuple[float, ...]  # the same if the attack guessed
 
     @property
     def hidden(self) -> bool:
         """Whether the average hides units that are identified nearly always."""
-        return self.always - self.always_alike > _CLEARLY * np.sqrt(max(self.always_alike, 1.0))
+        return bool(self.always - self.always_alike > _CLEARLY * np.sqrt(max(self.always_alike, 1.0)))
 
     def sentence(self, unit: str) -> str:
         """For page one."""
@@ -50,7 +50,7 @@ class RiskFigures:
         who = f"1 in {one_in} {unit}s" if one_in > 1 else f"nearly all {unit}s"
         return (
             f"{average}. The average hides {who} ({self.always} of {self.units}) who are identified nearly always; if "
-            f"all had the same risk, that would be {self.always_alike:.0f}, and by luck {self.always_luck:.0f}."
+            f"all had the same risk, that would be {self.always_alike:.0f}, and by guessing {self.always_chance:.0f}."
         )
 
 
@@ -80,13 +80,13 @@ class UnitRisk:
     def by(self) -> TextArray:
         """[U] which attack identifies each unit most often; the one of the figures among equals."""
         names = [self.attack, *(name for name in self.hits if name != self.attack)]
-        return np.array(names)[np.argmax([self.hits[name] for name in names], axis=0)]
+        return np.asarray(np.array(names)[np.argmax([self.hits[name] for name in names], axis=0)])
 
     @property
-    def luck(self) -> FloatArray:
+    def chance(self) -> FloatArray:
         """[U] the chance that guessing identifies a unit as often as its best attack, corrected for all attacks."""
         most = np.max(list(self.hits.values()), axis=0)
-        return np.minimum(1.0, len(self.hits) * binom.sf(most - 1, self.times, self.fpr))
+        return np.asarray(np.minimum(1.0, len(self.hits) * binom.sf(most - 1, self.times, self.fpr)))
 
     def figures(self) -> RiskFigures:
         """How unequal the risk is."""
@@ -94,7 +94,7 @@ class UnitRisk:
         times, hits = self.times[inside], self.hits[self.attack][inside]
         share = float(hits.sum() / times.sum())
         observed = np.bincount(_bins(hits, times), minlength=_BINS)
-        alike, luck = (_expected(times, rate) for rate in (share, self.fpr))
+        alike, chance = (_expected(times, rate) for rate in (share, self.fpr))
         return RiskFigures(
             attack=self.attack,
             fpr=self.fpr,
@@ -103,10 +103,10 @@ class UnitRisk:
             share=share,
             always=int(observed[-1]),
             always_alike=float(alike[-1]),
-            always_luck=float(luck[-1]),
+            always_chance=float(chance[-1]),
             observed=tuple(observed.tolist()),
             alike=tuple(alike.tolist()),
-            luck=tuple(luck.tolist()),
+            chance=tuple(chance.tolist()),
         )
 
     def of_units(self, places: IntArray) -> UnitRisk:
@@ -136,14 +136,14 @@ def unit_risk(scored: Mapping[str, Scored], *, attack: str, fpr: float) -> UnitR
     return UnitRisk(attack=attack, fpr=fpr, times=times, hits=hits)
 
 
-def _identified(scores: FloatArray, members: FloatArray, fpr: float) -> IntArray:
+def _identified(scores: FloatArray, members: BoolArray, fpr: float) -> IntArray:
     values, mask = checked(scores, members)
     return np.asarray(mask & (values >= SortedScores.of(values, mask).cut_at(fpr)), dtype=np.int64)
 
 
 def _bins(hits: IntArray, times: IntArray) -> IntArray:
     """[n] the bin of each share; the last one is nine of ten and more."""
-    return np.minimum((hits * _BINS) // times, _BINS - 1)
+    return np.asarray(np.minimum((hits * _BINS) // times, _BINS - 1))
 
 
 def _expected(times: IntArray, rate: float) -> FloatArray:
