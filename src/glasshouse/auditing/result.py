@@ -27,9 +27,8 @@ from glasshouse.io.folders import new_folder
 from glasshouse.report import Advice, Context, Summary, Surroundings, latex_table, render_html, summarise
 from glasshouse.report.decision.verdict import accusation_table, group_leak_table
 from glasshouse.report.figures import Estimate, columns_at
-from glasshouse.report.html import picture_style
+from glasshouse.report.html import notebook_html, picture_style, roc_figure
 from glasshouse.report.json_io import metrics_json, run_json
-from glasshouse.report.notebook import notebook_html, roc_figure
 from glasshouse.report.pictures.roc import roc_picture
 from glasshouse.report.policy import Policy, stored_policy
 from glasshouse.report.redaction import Redactor, redacted_context

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Self
 from pydantic import Field, create_model, model_validator
 
 from glasshouse.config.yaml_model import Share, Strict, read_yaml
-from glasshouse.report.appendix import POINTS
+from glasshouse.report.clauses import POINTS
 from glasshouse.report.policy import End, Limit, Policy
 
 
@@ -71,7 +71,7 @@ else:
 
 
 def read_supplied(path: Path | str) -> dict[str, str]:
-    """The owner's answers in the form of an evidence file, by the key of `glasshouse.report.appendix.POINTS`.
+    """The owner's answers in the form of an evidence file, by the key of `glasshouse.report.clauses.POINTS`.
 
     Example:
         >>> read_supplied("no/such/supply.yaml")

@@ -14,7 +14,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from glasshouse.core.errors import InputError, shortened
+from glasshouse.core.errors import InputError, raise_faults, shortened
 from glasshouse.core.escape import plain_cell
 from glasshouse.core.table import Table
 from glasshouse.data import as_ids
@@ -139,10 +139,7 @@ def _read(path: Path) -> Mapping[str, Any]:
 
 
 def _check_files(folder: Path, files: object, *, pages: bool = False) -> None:
-    """Check that every file that the run wrote is there and unchanged; all faults at once.
-
-    Pages are made from the other files, so that only a check of the whole folder looks at them.
-    """
+    """Refuse files that are missing or changed, all faults at once; pages, made from the others, only if asked for."""
     if not isinstance(files, dict) or "metrics.json" not in files:
         raise InputError(f"{folder / 'run.json'}: is damaged: it does not list the run's files. {_AGAIN}")
     faults = []
@@ -151,17 +148,15 @@ def _check_files(folder: Path, files: object, *, pages: bool = False) -> None:
         if name in MADE_AGAIN and not pages:
             continue
         if Path(name).name != name or len(name) > _LONGEST_NAME:
-            faults.append(
-                f"{folder / 'run.json'}: is damaged: it lists {shortened(name)}, which is not a file of a run."
-            )
+            told = f"is damaged: it lists {shortened(name)}, which is not a file of a run."
+            faults.append(f"{folder / 'run.json'}: {told}")
             continue
         with guarded(shortened(str(path), most=200, quoted=False), what="a file of a run", advice=_AGAIN):
             if not path.is_file():
                 faults.append(f"{path}: is missing, so this is not a complete run of Glasshouse. {_AGAIN}")
             elif not isinstance(known, dict) or known.get("sha256") != digest(path):
                 faults.append(f"{path}: was damaged or edited after the audit wrote it. {_AGAIN}")
-    if faults:
-        raise InputError(*faults)
+    raise_faults(faults)
 
 
 _OF_CELL = 80  # bytes that Python needs for a cell besides its letters
@@ -173,11 +168,9 @@ class Run(Protocol):
 
     def summary(self) -> Summary:
         """The figures."""
-        ...
 
     def records(self) -> Table:
         """One row per record: ``id``, ``member`` if it is known, and a column ``…_score`` for each attack."""
-        ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -218,8 +211,7 @@ def read_run_with_records(folder: Path | str) -> SavedRun:
         cells = [[row[at] for at in kept] for row in rows]
         if len(cells) != summary.records or "id" not in names:
             raise ValueError(f"{len(cells)} records and no column id, or not the {summary.records} of metrics.json")
-        columns = zip(*cells, strict=True)
-        named = zip((names[at] for at in kept), columns, strict=True)
+        named = zip((names[at] for at in kept), zip(*cells, strict=True), strict=True)
         return SavedRun(summary, Table({name: _column(name, column, path) for name, column in named}))
 
 

@@ -52,11 +52,7 @@ class Rating:
 
 
 def rating_of(summary: Summary, policy: Policy | None = None) -> Rating:
-    """Rate a run by a policy of the user, or by `usual_policy`: by the findings that also decide the gate.
-
-    Nothing that could not be measured is rated as harmless: where members were not drawn at random, where the input
-    looks wrong or the members are not known, the rating is "Inconclusive".
-    """
+    """Rate a run by the findings that also decide the gate; what could not be measured is never rated as harmless."""
     own, verdict = policy is not None, judge(summary, policy, written=summary.written)
     level: Level = "some" if summary.conclusion.leak else "none"
     if verdict.status == "failed":

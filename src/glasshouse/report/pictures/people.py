@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal
+from typing import Any, Literal
 
 from markupsafe import Markup
 
@@ -23,10 +23,9 @@ _DOT = "M5 3.4a3.1 3.1 0 1 1 0 6.2a3.1 3.1 0 1 1 0-6.2z"
 def people_picture(
     found: float, *, high: float | None = None, label: str, name: str, people: bool = True, leak: bool = True
 ) -> Markup:
-    """1 000 figures in rows: first those that are flagged, then those up to the interval's end, then the rest.
+    """1 000 figures in rows: first the flagged share ``found``, then up to its interval's end ``high``, then the rest.
 
-    ``found`` is the share that is flagged, ``high`` the upper end of its interval, and ``name`` a word of its own in
-    the page, for the three patterns. What is not ``people`` is drawn as dots, and all is grey without a ``leak``.
+    ``name`` is a word of its own in the page. What is not ``people`` is drawn as dots; all is grey without a ``leak``.
     """
     first = _cells(found)
     second = max(first, _cells(found if high is None else high))
@@ -47,15 +46,15 @@ def exposure_picture(exposure: Exposure | None, *, name: str, members: bool = Tr
     """The members of an exposure, or its non-members; None if nothing was counted."""
     if exposure is None:
         return None
-    per, people = exposure.per, exposure.unit == "records"
+    per, found, high = exposure.per, exposure.found if members else exposure.wrong, None
     if not members:
-        told = f"{exposure.wrong:.0f} of {per} non-members are wrongly flagged."
-        return people_picture(exposure.wrong / per, label=told, name=name, people=people, leak=exposure.leak)
-    if not exposure.leak:
-        told = f"{exposure.found:.0f} of {per} members are flagged, no better than guessing."
-        return people_picture(exposure.found / per, label=told, name=name, people=people, leak=False)
-    told = f"{exposure.found:.0f} of {per} members are identified; with the interval, up to {exposure.high:.0f}."
-    return people_picture(exposure.found / per, high=exposure.high / per, label=told, name=name, people=people)
+        told = "non-members are wrongly flagged."
+    elif not exposure.leak:
+        told = "members are flagged, no better than guessing."
+    else:
+        told, high = f"members are identified; with the interval, up to {exposure.high:.0f}.", exposure.high / per
+    shown: Any = {"name": name, "people": exposure.unit in ("records", "persons"), "leak": exposure.leak}
+    return people_picture(found / per, high=high, label=f"{found:.0f} of {per} {told}", **shown)
 
 
 def _cells(share: float) -> int:
@@ -90,9 +89,8 @@ def groups_picture(
 ) -> Markup:
     """A figure of each group that is large enough, one row each; groups that differ significantly have another colour.
 
-    It is the area within the group; or, as a pair of dots, the shares of its members (filled) and of its non-members
-    (hollow) that are flagged, as counts of 1 000. ``overall`` is the area over all records, drawn as a line, and
-    ``name`` that of the axis. Without a ``leak`` all is grey.
+    It is the area within the group, beside the ``overall`` one; or, as two dots, how many of 1 000 members (filled)
+    and non-members (hollow) are flagged. Without a ``leak`` all is grey.
     """
     scale = 1.0 if figure == "auc" else 1000.0
     drawn = []
