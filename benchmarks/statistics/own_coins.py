@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import argparse
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -83,11 +83,11 @@ def shown(model: Any, plan: Plan, population: Population) -> tuple[dict[str, flo
     return dict(zip(BOUNDS, bounds, strict=True)), max(published)
 
 
-def simulated(epsilon: float, *, runs: int, canaries: int = CANARIES) -> dict[str, list[float]]:
+def simulated(epsilon: float, *, runs: Iterable[int], canaries: int = CANARIES) -> dict[str, list[float]]:
     """Bounds of many runs of the Gaussian mechanism at one ε."""
     mu, population = noise_for(epsilon), records(2 * canaries)
     found: dict[str, list[float]] = {name: [] for name in (*BOUNDS, "published, best number of guesses")}
-    for run in range(runs):
+    for run in runs:
         random = np.random.default_rng((run, round(1000 * epsilon)))
         plan = plan_canaries(population, canaries=canaries, salt=random.bytes(16).hex())
         bounds, published = shown(noisy_sum(plan, mu, random), plan, population)
@@ -161,7 +161,7 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=200)
     parser.add_argument("--opacus", type=int, default=0)
     given = parser.parse_args()
-    found = {epsilon: simulated(epsilon, runs=given.runs) for epsilon in EPSILONS}
+    found = {epsilon: simulated(epsilon, runs=range(given.runs)) for epsilon in EPSILONS}
     parts = [
         f"# Bounds on ε with coins of our own\n\n{CANARIES} canaries, δ = {DELTA:g}, 95 % confidence.",
         table(found),
