@@ -99,7 +99,7 @@ class Plan:
         what = f"{len(self.canaries)} canaries were drawn" if canaries else self.design
         told = f"{what} by coins of this audit's own before the training (SHA-256 {self.commitment[:16]}…)"
         within = within or UnitsAtRandom()
-        return OwnCoins(told=told, within=within, what="canary" if canaries else "unit", share=self.share)
+        return OwnCoins(plan=told, within=within, what="canary" if canaries else "unit")
 
     def save(self, folder: Path | str, population: Population, *, overwrite: bool = False) -> Path:
         """Write what the trainer needs, what may be published, and what must stay secret until the audit.

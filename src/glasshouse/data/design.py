@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import abc
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any, ClassVar
@@ -115,69 +114,71 @@ class Draw:
 
 
 DESIGNS: Registry[type[Design]] = Registry("a design")
+Columns = Mapping[str, NDArray[Any]]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Design(abc.ABC):
+class Design:
     """How members were chosen, as their owner declares it: tests and ε follow it.
 
-    What contradicts it is reported with its chance under the design, and never as a fact.
+    What contradicts it is reported with its chance under the design, and never as a fact. A design may have ``by``: a
+    column [N], one value per record, or the name of a column of ``groups``, or ``"label"``.
     """
 
     name: ClassVar[str]
+    told: ClassVar[str]  # the draw in words; {units}, {found} values of ``by`` and {share} are put in
+    together: ClassVar[bool] = False  # whether all units of one value of ``by`` were drawn together, or within it
+    random: ClassVar[bool] = True
 
     def __init_subclass__(cls, *, in_files: bool = True, **options: Any) -> None:
         super().__init_subclass__(**options)
         if in_files:
             DESIGNS.add(cls.name, cls)
 
-    @abc.abstractmethod
-    def drawn(self, count: int, units: Units | None, columns: Mapping[str, NDArray[Any]]) -> Draw:
+    def drawn(self, count: int, units: Units | None, columns: Columns) -> Draw:
         """The draw over units [U], or over so many records; ``columns`` [N] may be named by the design."""
+        at = np.arange(count if units is None else len(units))
+        found, codes = np.unique(self._values(count, units, columns), return_inverse=True)
+        word = f"{'record' if units is None else units.word}s"
+        return Draw(
+            sentence=self.told.format(units=word, found=len(found), share=getattr(self, "share", 0.0)),
+            strata=np.zeros_like(at) if self.together else codes,
+            clusters=codes if self.together else at,
+            cluster=self.name if self.together else "",
+            random=self.random,
+            shares=self._shares(found),
+        )
 
-    def members(
-        self, count: int, units: Units | None, columns: Mapping[str, NDArray[Any]], *, share: float, seed: int
-    ) -> BoolArray:
+    def members(self, count: int, units: Units | None, columns: Columns, *, share: float, seed: int) -> BoolArray:
         """[N] members drawn by this design, for a plan: each cluster by a coin of its own with this chance."""
         draw = self.drawn(count, units, columns)
         if not draw.random:
             raise InputError(f"design: {self.name} is no draw; plan with units, records, strata or site.")
         _, strata = draw.of_clusters(np.zeros(len(draw.strata), dtype=np.bool_))
-        stated = draw.shares or {}
-        chances = np.array([stated.get(int(stratum), share) for stratum in strata])
-        inside = generator(seed, "planned members").random(len(strata)) < chances
-        chosen = inside[draw.clusters]
+        chances = np.array([(draw.shares or {}).get(int(stratum), share) for stratum in strata])
+        chosen = (generator(seed, "planned members").random(len(strata)) < chances)[draw.clusters]
         return chosen if units is None else chosen[units.rows]
 
-
-def _column(
-    by: ArrayLike | str, count: int, units: Units | None, columns: Mapping[str, NDArray[Any]], *, place: str
-) -> NDArray[Any]:
-    """[U] a column of the units: values [N], or the name of a column, that are the same in all of a unit."""
-    if isinstance(by, str):
-        if by not in columns:
+    def _values(self, count: int, units: Units | None, columns: Columns) -> NDArray[Any]:
+        """[U] the column ``by`` of the units, which must be the same in all of a unit; zeros without one."""
+        by, rows = getattr(self, "by", None), count if units is None else len(units.rows)
+        if by is None:
+            return np.zeros(count if units is None else len(units), dtype=np.int64)
+        if isinstance(by, str) and by not in columns:
             known = ", ".join(columns) or "none"
             raise InputError(f"design: there is no column {shortened(by)}; name one of groups or label (now: {known}).")
-        by = columns[by]
-    values = np.asarray(by)
-    rows = count if units is None else len(units.rows)
-    if units is not None and values.shape == (len(units),) != (rows,):
-        return values
-    if values.shape != (rows,):
-        raise InputError(f"design: {place} has shape {values.shape}; give one value per record, [{rows}].")
-    if units is None:
-        return values
-    if not units.constant(values):
-        raise InputError(f"design: {place} differs within a {units.word}; a {units.word} is in one of them.")
-    return units.column(values)
+        values = np.asarray(columns[by] if isinstance(by, str) else by)
+        if values.shape != (rows,):
+            raise InputError(f"design: by has shape {values.shape}; give one value per record, [{rows}].")
+        if units is None:
+            return values
+        if not units.constant(values):
+            raise InputError(f"design: by differs within a {units.word}; a {units.word} is in one of them.")
+        return units.column(values)
 
-
-def _whole(count: int, units: Units | None) -> IntArray:
-    return np.arange(count if units is None else len(units))
-
-
-def _word(units: Units | None) -> str:
-    return "record" if units is None else units.word
+    def _shares(self, found: NDArray[Any]) -> Mapping[int, float] | None:
+        """The stated chance to be inside, by the place of a value of ``by``; None if none is stated."""
+        return None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -192,14 +193,11 @@ class RecordsAtRandom(Design):
     """
 
     name: ClassVar[str] = "records"
+    told: ClassVar[str] = "records were drawn at random"
 
-    def drawn(self, count: int, units: Units | None, columns: Mapping[str, NDArray[Any]]) -> Draw:
-        """Units of one size are in random order."""
-        if units is None or units.partly == "refused":
-            strata = np.zeros(len(_whole(count, units)), dtype=np.int64)
-        else:
-            strata = np.unique(units.sizes, return_inverse=True)[1]
-        return Draw(sentence="records were drawn at random", strata=strata, clusters=_whole(count, units))
+    def _values(self, count: int, units: Units | None, columns: Columns) -> NDArray[Any]:
+        partly = units is not None and units.partly == "member"
+        return units.sizes if partly and units is not None else super()._values(count, units, columns)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -212,11 +210,7 @@ class UnitsAtRandom(Design):
     """
 
     name: ClassVar[str] = "units"
-
-    def drawn(self, count: int, units: Units | None, columns: Mapping[str, NDArray[Any]]) -> Draw:
-        """All units are in random order."""
-        at = _whole(count, units)
-        return Draw(sentence=f"{_word(units)}s were drawn at random", strata=np.zeros_like(at), clusters=at)
+    told: ClassVar[str] = "{units} were drawn at random"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -229,25 +223,20 @@ class FixedShare(Design):
     """
 
     name: ClassVar[str] = "share"
+    told: ClassVar[str] = "a share of {share:g} of the {units} was drawn at random"
     share: float
 
     def __post_init__(self) -> None:
         if not 0 < self.share < 1:
             raise InputError(f"design: share {self.share} is not between 0 and 1.")
 
-    def drawn(self, count: int, units: Units | None, columns: Mapping[str, NDArray[Any]]) -> Draw:
-        """All units are in random order, and how many are inside was stated."""
-        at = _whole(count, units)
-        told = f"a share of {self.share:g} of the {_word(units)}s was drawn at random"
-        return Draw(sentence=told, strata=np.zeros_like(at), clusters=at, shares={0: self.share})
+    def _shares(self, found: NDArray[Any]) -> Mapping[int, float]:
+        return {0: self.share}
 
 
 @dataclass(frozen=True, kw_only=True)
 class WithinStrata(Design):
     """Units were drawn at random within strata, such as towns or age groups.
-
-    Args:
-        by: [N] the stratum of each record, or the name of a column of ``groups``, or ``"label"``.
 
     Example:
         >>> draw = WithinStrata(by=["a", "a", "b", "b"]).drawn(4, None, {})
@@ -256,52 +245,35 @@ class WithinStrata(Design):
     """
 
     name: ClassVar[str] = "strata"
+    told: ClassVar[str] = "{units} were drawn at random within {found} strata"
     by: ArrayLike | str
-
-    def drawn(self, count: int, units: Units | None, columns: Mapping[str, NDArray[Any]]) -> Draw:
-        """Units of one stratum are in random order."""
-        values = _column(self.by, count, units, columns, place="by")
-        found, strata = np.unique(values, return_inverse=True)
-        told = f"{_word(units)}s were drawn at random within {len(found)} strata"
-        return Draw(sentence=told, strata=strata, clusters=_whole(count, units))
 
 
 @dataclass(frozen=True, kw_only=True)
 class Undersampled(Design):
-    """Units were drawn at random within classes, of some classes fewer than of others.
-
-    Args:
-        by: [N] the class of each record, or the name of a column of ``groups``, or ``"label"``.
-        shares: the chance of each class, where it is known.
+    """Units were drawn at random within classes, of some fewer than of others; ``shares``: by class, where known.
 
     Example:
-        >>> design = Undersampled(by=["rare", "usual"] * 10, shares={"usual": 0.5})
-        >>> design.drawn(20, None, {}).shares
+        >>> Undersampled(by=["rare", "usual"] * 10, shares={"usual": 0.5}).drawn(20, None, {}).shares
         {1: 0.5}
     """
 
     name: ClassVar[str] = "undersampled"
+    told: ClassVar[str] = "{units} were drawn at random within {found} classes, of some fewer than of others"
     by: ArrayLike | str
     shares: Mapping[Any, float] | None = None
 
-    def drawn(self, count: int, units: Units | None, columns: Mapping[str, NDArray[Any]]) -> Draw:
-        """Units of one class are in random order; shares may differ between classes."""
-        values = _column(self.by, count, units, columns, place="by")
-        found, strata = np.unique(values, return_inverse=True)
-        names = {str(name): place for place, name in enumerate(found.tolist())}
-        if unknown := [str(name) for name in (self.shares or {}) if str(name) not in names]:
-            raise InputError(f"design: shares: there is no class {unknown[0]!r}; classes: {', '.join(names)}.")
-        told = f"{_word(units)}s were drawn at random within {len(found)} classes, of some fewer than of others"
-        shares = {names[str(name)]: share for name, share in (self.shares or {}).items()}
-        return Draw(sentence=told, strata=strata, clusters=_whole(count, units), shares=shares or None)
+    def _shares(self, found: NDArray[Any]) -> Mapping[int, float] | None:
+        places = {str(name): place for place, name in enumerate(found.tolist())}
+        stated = {str(name): share for name, share in (self.shares or {}).items()}
+        if unknown := [name for name in stated if name not in places]:
+            raise InputError(f"design: shares: there is no class {unknown[0]!r}; classes: {', '.join(places)}.")
+        return {places[name]: share for name, share in stated.items()} or None
 
 
 @dataclass(frozen=True, kw_only=True)
 class BySite(Design):
     """Whole sites were drawn, such as hospitals, each with all of its units.
-
-    Args:
-        by: [N] the site of each record, or the name of a column of ``groups``.
 
     Example:
         >>> BySite(by=["a", "a", "b", "c"]).drawn(4, None, {}).sentence
@@ -309,42 +281,9 @@ class BySite(Design):
     """
 
     name: ClassVar[str] = "site"
+    told: ClassVar[str] = "{found} whole sites were drawn at random or left out"
+    together: ClassVar[bool] = True
     by: ArrayLike | str
-
-    def drawn(self, count: int, units: Units | None, columns: Mapping[str, NDArray[Any]]) -> Draw:
-        """Sites are in random order."""
-        values = _column(self.by, count, units, columns, place="by")
-        found, clusters = np.unique(values, return_inverse=True)
-        told = f"{len(found)} whole sites were drawn at random or left out"
-        return Draw(sentence=told, strata=np.zeros_like(clusters), clusters=clusters, cluster="site")
-
-
-@dataclass(frozen=True, kw_only=True)
-class OwnCoins(Design, in_files=False):
-    """Members were drawn by Glasshouse before the training (`glasshouse.auditing.plan.Plan.design_of`).
-
-    Args:
-        told: the plan in words, with its commitment.
-        within: how units were drawn.
-        what: what was drawn, such as ``"canary"``.
-        share: the chance of each coin.
-
-    Example:
-        >>> OwnCoins(told="drawn here", within=UnitsAtRandom(), what="canary").drawn(3, None, {}).coins
-        'canary'
-    """
-
-    name: ClassVar[str] = "own coins"
-    told: str
-    within: Design
-    what: str
-    share: float = 0.5
-
-    def drawn(self, count: int, units: Units | None, columns: Mapping[str, NDArray[Any]]) -> Draw:
-        """As the plan drew them."""
-        found = self.within.drawn(count, units, columns)
-        shares = found.shares or {int(stratum): self.share for stratum in np.unique(found.strata)}
-        return replace(found, sentence=self.told, coins=self.what, shares=shares)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -357,10 +296,8 @@ class TimeSplit(Design):
     """
 
     name: ClassVar[str] = "time"
-
-    def drawn(self, count: int, units: Units | None, columns: Mapping[str, NDArray[Any]]) -> Draw:
-        """Nothing is in random order."""
-        return _no_draw(count, units, "members and non-members are split by time")
+    told: ClassVar[str] = "members and non-members are split by time"
+    random: ClassVar[bool] = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -373,15 +310,27 @@ class UnknownDraw(Design):
     """
 
     name: ClassVar[str] = "unknown"
-
-    def drawn(self, count: int, units: Units | None, columns: Mapping[str, NDArray[Any]]) -> Draw:
-        """Nothing is in random order."""
-        return _no_draw(count, units, "how members were chosen is not known")
+    told: ClassVar[str] = "how members were chosen is not known"
+    random: ClassVar[bool] = False
 
 
-def _no_draw(count: int, units: Units | None, told: str) -> Draw:
-    at = _whole(count, units)
-    return Draw(sentence=told, strata=np.zeros_like(at), clusters=at, random=False)
+@dataclass(frozen=True, kw_only=True)
+class OwnCoins(Design, in_files=False):
+    """Members were drawn by Glasshouse before the training: ``plan`` in words, ``within`` a design, by fair coins.
+
+    Example:
+        >>> OwnCoins(plan="drawn here", within=UnitsAtRandom(), what="canary").drawn(3, None, {}).coins
+        'canary'
+    """
+
+    name: ClassVar[str] = "own coins"
+    plan: str
+    within: Design
+    what: str  # what was drawn, such as ``"canary"``
+
+    def drawn(self, count: int, units: Units | None, columns: Columns) -> Draw:
+        """As the plan drew them."""
+        return replace(self.within.drawn(count, units, columns), sentence=self.plan, coins=self.what)
 
 
 def as_design(given: Design | str | Mapping[str, Any] | None) -> Design | None:
