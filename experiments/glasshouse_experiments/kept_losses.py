@@ -13,7 +13,7 @@ from glasshouse.core.arrays import FloatArray
 from glasshouse.core.progress import track
 from glasshouse.io.files import write_file
 from glasshouse.pool import ShadowPool
-from glasshouse.pool.model_files import restored
+from glasshouse.pool.folder import restored
 from glasshouse.query.classify import query
 
 __all__ = ["kept_losses"]

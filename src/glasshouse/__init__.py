@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from glasshouse.data.named import digits
     from glasshouse.evaluation import PrivacyClaim
     from glasshouse.evidence import Evidence, LossTrace, QueryOptions, read_evidence, write_evidence
-    from glasshouse.query.coarse import CoarseAnswers
+    from glasshouse.query.classify import CoarseAnswers
     from glasshouse.query.labels_only import LabelOnly
     from glasshouse.training import PrivateTrainer, SklearnTrainer, TorchTrainer, mlp
 
@@ -77,7 +77,7 @@ __getattr__, __dir__ = lazy_exports(
         "glasshouse.data.named": ["digits"],
         "glasshouse.evaluation": ["PrivacyClaim"],
         "glasshouse.evidence": ["Evidence", "LossTrace", "QueryOptions", "read_evidence", "write_evidence"],
-        "glasshouse.query.coarse": ["CoarseAnswers"],
+        "glasshouse.query.classify": ["CoarseAnswers"],
         "glasshouse.query.labels_only": ["LabelOnly"],
         "glasshouse.training": ["PrivateTrainer", "SklearnTrainer", "TorchTrainer", "mlp"],
     },

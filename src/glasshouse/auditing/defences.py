@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from glasshouse.core.errors import InputError
 from glasshouse.data import Population
-from glasshouse.query.classify import QueryOptions
-from glasshouse.query.coarse import CoarseAnswers
+from glasshouse.query.classify import CoarseAnswers, QueryOptions
 from glasshouse.query.labels_only import LabelOnly
 from glasshouse.training.sklearn import SklearnTrainer, fresh
 from glasshouse.training.trainer import Trainer

@@ -11,17 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
 import numpy as np
-from pydantic import (
-    AfterValidator,
-    BeforeValidator,
-    ConfigDict,
-    Field,
-    TypeAdapter,
-    ValidationError,
-    create_model,
-    field_validator,
-    model_validator,
-)
+import pydantic
+from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, field_validator, model_validator
 
 from glasshouse.attacks import attack_names, create
 from glasshouse.attacks.registry import find_attack
@@ -44,6 +35,25 @@ from glasshouse.data.named import Dataset
 from glasshouse.io.limits import process_limit
 from glasshouse.query.labels_only import LabelOnly
 from glasshouse.report.advice import Advice
+
+_Seed = Annotated[int, Field(ge=0, le=2**63)]
+_Whole = Annotated[int, Field(ge=-(10**6), le=10**6)]  # epochs or folds; more is a slip of the hand, or malice
+_Width = Annotated[int, Field(ge=-(10**5), le=10**5)]
+# by how a class writes the type of a parameter: what a value of a file must be, and how an error calls it
+_KINDS: dict[str, tuple[Any, str]] = {
+    "bool": (bool, "true or false"),
+    "int": (_Whole, "a whole number up to a million"),
+    "float": (float, "a number"),
+    **dict.fromkeys(("str", "Mode", "Hops", "Literal"), (str, "a word")),
+    "None": (None, "null"),
+    "ArrayLike": (list[float], "a list of numbers"),
+    "Sequence[str]": (list[str], "a list of words"),
+    "tuple[float, ...]": (list[float], "a list of numbers"),
+    "tuple[int, ...]": (list[_Width], "a list of whole numbers up to 100 000"),
+}
+_MOST_SHADOWS = 100_000
+_MOST_MINUTES = 1e6
+_LOG = logging.getLogger("glasshouse")
 
 
 class TrainedTarget(Strict):
@@ -89,39 +99,16 @@ class PythonTarget(Strict):
 Target = Annotated[TrainedTarget | PythonTarget, Field(discriminator="kind")]
 
 
-_Seed = Annotated[int, Field(ge=0, le=2**63)]
-_Whole = Annotated[int, Field(ge=-(10**6), le=10**6)]  # epochs or folds; more is a slip of the hand, or malice
-_Width = Annotated[int, Field(ge=-(10**5), le=10**5)]
-# by how a class writes the type of a parameter: what a value of a file must be, and how an error calls it
-_KINDS: dict[str, tuple[Any, str]] = {
-    "bool": (bool, "true or false"),
-    "int": (_Whole, "a whole number up to a million"),
-    "float": (float, "a number"),
-    **dict.fromkeys(("str", "Mode", "Hops", "Literal"), (str, "a word")),
-    "None": (None, "null"),
-    "ArrayLike": (list[float], "a list of numbers"),
-    "Sequence[str]": (list[str], "a list of words"),
-    "tuple[float, ...]": (list[float], "a list of numbers"),
-    "tuple[int, ...]": (list[_Width], "a list of whole numbers up to 100 000"),
-}
-
-
 def _is_of(kind: Any, value: Any) -> bool:
     try:
-        TypeAdapter(kind, config=ConfigDict(strict=True)).validate_python(value)
-    except ValidationError:
+        pydantic.TypeAdapter(kind, config=ConfigDict(strict=True)).validate_python(value)
+    except pydantic.ValidationError:
         return False
     return True
 
 
 def known_attack(choice: str | dict[str, Any]) -> str | dict[str, Any]:
-    """An entry whose attack can be made, as it is; pydantic adds its place in the list to an error.
-
-    Example:
-        >>> known_attack({"name": "regressed", "folds": [3]})
-        Traceback (most recent call last):
-        ValueError: folds: [3] is not a whole number up to a million.
-    """
+    """An entry whose attack can be made, as it is; pydantic adds its place in the list to an error."""
     parameters = {"name": choice} if isinstance(choice, str) else dict(choice)
     name = str(parameters.pop("name", ""))
     _refuse_infinite(parameters)
@@ -163,11 +150,6 @@ def _refuse_other_kinds(field: dataclasses.Field[Any], value: Any) -> None:
 AttackEntry = Annotated[str | dict[str, Any], AfterValidator(known_attack)]
 
 
-_MOST_SHADOWS = 100_000
-_MOST_MINUTES = 1e6
-_LOG = logging.getLogger("glasshouse")
-
-
 class ClaimSection(Strict):
     """A stated guarantee to judge."""
 
@@ -184,17 +166,13 @@ def grouped_keys() -> dict[str, Any]:
 if TYPE_CHECKING:
     _Options = Strict
 else:
-    _Options = create_model("_Options", __base__=Strict, __module__=__name__, **grouped_keys())
+    _Options = pydantic.create_model("_Options", __base__=Strict, __module__=__name__, **grouped_keys())
 
 
 class AuditFile(_Options):
     """An audit file: ``graph`` for a graph neural network, or ``data``, ``trainer`` and ``target`` for anything else.
 
     Without any of them, the embedded default is audited: a synthetic citation graph.
-
-    Example:
-        >>> AuditFile().shadows
-        8
     """
 
     model_config = ConfigDict(use_attribute_docstrings=True)  # editors show them beside the keys
@@ -278,15 +256,7 @@ def read_audit_file(path: Path | str) -> AuditFile:
 
 
 def with_options(config: AuditFile, **given: Any) -> AuditFile:
-    """The same audit with options of the command line in place of the file's, checked as those; None changes nothing.
-
-    Example:
-        >>> with_options(AuditFile(), shadows=4, nodes=500, seed=None).graph.nodes
-        500
-        >>> with_options(AuditFile(), shadows=5)
-        Traceback (most recent call last):
-        glasshouse.InputError: --shadows: 5 is odd; models are trained in complementary pairs. Use 4 or 6.
-    """
+    """The same audit with options of the command line in place of the file's, checked alike; None changes nothing."""
     given = {name: value for name, value in given.items() if value is not None}
     nodes = given.pop("nodes", None)
     faults = []
@@ -295,7 +265,7 @@ def with_options(config: AuditFile, **given: Any) -> AuditFile:
     kind: dict[str, Any] = {"graph": {}} if config.is_graph else {"data": {"name": "digits"}}
     try:
         checked = AuditFile.model_validate(kind | given)
-    except ValidationError as error:
+    except pydantic.ValidationError as error:
         faults += ["--" + re.sub(r"^attacks\[\d+\]", "attack", fault) for fault in faults_of(error, AuditFile)]
     for name in given.get("attacks", ()):
         if not config.is_graph and name in attack_names() and find_attack(name).kind == "graph":
@@ -319,16 +289,10 @@ class Prepared:
 def prepared(
     config: AuditFile, *, folder: Path, compute: Compute | None = None, trust_code: bool = False, bounded: bool = False
 ) -> Prepared:
-    """Read the data, the target and the trainer that a file names.
+    """Read the data, the target and the trainer that a file names, from its ``folder``; ``compute`` is where work runs.
 
-    Args:
-        config: the checked file.
-        folder: where its paths and modules start.
-        compute: where shadow models are trained and attacks do their long steps; here by default.
-        trust_code: whether to import the functions that the file names, and to read pickles. Without it, a file that
-            needs this is refused.
-        bounded: whether this process has a hard limit on memory while the files that it names are read (not while
-            models are trained), as the command line asks for. Code that is trusted may take what it needs.
+    Without ``trust_code``, a file that imports functions or reads pickles is refused. With ``bounded``, this process
+    has a hard limit on memory while files are read; code that is trusted may take what it needs.
     """
     if not trust_code:
         check_code(config.factories, graph=config.graph.name if config.graph else None, folder=folder)
@@ -373,14 +337,7 @@ def prepared(
 
 
 def run_audit_file(config: AuditFile, *, folder: Path, progress: bool | None = None, **reading: Any) -> AuditResult:
-    """Run the audit that a file describes.
-
-    Args:
-        config: the checked file.
-        folder: where its paths and modules start.
-        progress: whether to show bars; by default on a terminal, and elsewhere a plain line now and then.
-        reading: the other options of `prepared`.
-    """
+    """Run the audit that a file describes; ``reading`` are the other options of `prepared`."""
     found = prepared(config, folder=folder, **reading)
     result = audit_of(found.data)(found.data, **found.arguments, progress=progress)
     context = dataclasses.replace(result.context, author=config.author, notes=(*found.said, *result.context.notes))

@@ -1,7 +1,4 @@
-"""From what users have to features, labels and ids: arrays, texts, data frames, dicts of arrays and datasets.
-
-Datasets of torch and of Hugging Face are read into arrays.
-"""
+"""From what users have to features, labels and ids: arrays, texts, data frames, dicts of arrays and datasets."""
 
 from __future__ import annotations
 
@@ -212,17 +209,14 @@ def _refuse_repeated(frame: Any, y: Any, ids: Any) -> None:
         raise InputError(f"population: two columns of the data frame are named {name!r}; give each its own name.")
     for what, given in (("labels", y), ("ids", ids)):
         name = getattr(given, "name", None)
-        if isinstance(name, str) and name in names and np.array_equal(*map(_objects, (given, frame[name]))):
+        own = np.asarray(given, dtype=object)
+        if isinstance(name, str) and name in names and np.array_equal(own, np.asarray(frame[name], dtype=object)):
             shown = f"Population(frame, {name!r})" if what == "labels" else f"ids={name!r}"
             raise InputError(
                 f"population: {what}: the column {name!r} is among the features too, so models would learn from it. "
                 f"Give its name, {shown}: it is then taken out of the features."
             )
         check_order(given, frame, place=f"population: {what}")
-
-
-def _objects(column: Any) -> Any:
-    return np.asarray(column, dtype=object)
 
 
 def _refuse_what_is_not_records(x: Any) -> None:

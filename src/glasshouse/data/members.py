@@ -1,7 +1,4 @@
-"""Which records trained a model: a mask or ids, checked; and draws of such records.
-
-Draws are complementary halves (Algorithm 1) and random shares.
-"""
+"""Which records trained a model: a mask or ids, checked; draws of halves (Algorithm 1) and of random shares."""
 
 from __future__ import annotations
 
@@ -19,25 +16,15 @@ from glasshouse.data.labels import is_frame, is_missing, listed
 from glasshouse.data.units import Units
 
 _YES = ("true", "yes", "train", "1", "1.0", "member")
+_NO = ("false", "no", "test", "0", "0.0", "holdout")
 
 
 def as_members(
     members: ArrayLike | set[str] | frozenset[str], shape: tuple[int, ...], *, place: str, ids: TextArray | None = None
 ) -> BoolArray:
-    """A membership mask of the wanted shape, checked: booleans or 0 and 1, or the ids of the members.
+    """A mask of the wanted shape, [N] or [K, N] for K models: of booleans, of 0 and 1, or of members' ids as text.
 
-    Args:
-        members: a mask of the wanted shape, or ids as text. Whole numbers other than a mask are refused: they could be
-            positions or ids.
-        shape: [N], or [K, N] for K models.
-        place: what an error names.
-        ids: [N] of the records, if members may be given by their ids.
-
-    Example:
-        >>> as_members([1, 0], (2,), place="members")
-        array([ True, False])
-        >>> as_members(["eve"], (2,), place="members", ids=np.array(["ann", "eve"]))
-        array([False,  True])
+    Whole numbers other than a mask are refused: they could be positions or ids.
     """
     if isinstance(members, str) or is_frame(members) or isinstance(members, Mapping):
         kind = "the text " + repr(members) if isinstance(members, str) else f"a {type(members).__name__}"
@@ -64,15 +51,7 @@ def as_members(
 
 
 def check_members_fit(x: Any, members: BoolArray, *, given: Any = None) -> None:
-    """Refuse a table with the mask of the members [N] as one of its features, and members given in another order.
-
-    Example:
-        >>> import pandas
-        >>> frame = pandas.DataFrame({"age": [30, 40, 50], "trained_on": [1, 0, 0]})
-        >>> check_members_fit(frame, np.array([True, False, False]))
-        Traceback (most recent call last):
-        glasshouse.InputError: members: the column 'trained_on' of the features says who is a member, ...
-    """
+    """Refuse a table with the mask of the members [N] as one of its features, and members given in another order."""
     check_order(given, x, place="members")
     names = list(x.columns) if is_frame(x) else list(x) if isinstance(x, Mapping) else []
     for name in names:
@@ -102,9 +81,8 @@ def _plain(given: NDArray[Any], place: str) -> NDArray[Any]:
 def _from_ids(given: NDArray[np.str_], ids: TextArray, place: str) -> BoolArray:
     unknown = given[~np.isin(given, ids)]
     if len(unknown):
-        words = {"true", "false", "yes", "no", "train", "test", "1", "0", "1.0", "0.0", "member", "holdout"}
-        if {one.lower() for one in np.unique(given).tolist()} <= words:
-            kinds = np.unique(given).tolist()
+        kinds = np.unique(given).tolist()
+        if all(one.lower() in (*_YES, *_NO) for one in kinds):
             word = next((one for one in kinds if one.lower() in _YES), kinds[0])
             raise InputError(
                 f"{place}: holds the text {kinds[0]!r}; a mask holds True and False. If {word!r} marks members, use "
@@ -178,12 +156,7 @@ def random_subsets(
 
 
 def share_size(fraction: float, count: int, *, of: str = "records") -> int:
-    """How many a share of the records is, where that leaves some inside and some outside.
-
-    Example:
-        >>> share_size(0.35, 100)
-        35
-    """
+    """How many a share of the records is, where that leaves some inside and some outside."""
     if not 0.0 < fraction < 1.0:
         raise InputError(f"fraction: {fraction} is not a share of the {of}; use a number between 0 and 1, such as 0.5.")
     size = round(fraction * count)

@@ -1,7 +1,4 @@
-"""The population: records with stable ids and labels; anything else is refused with the line that makes one of it.
-
-A shadow pool takes records or the nodes of a graph: what it needs of either is `AnyPopulation`.
-"""
+"""The population: records with stable ids and labels; and what a shadow pool needs of it, or of a graph's nodes."""
 
 from __future__ import annotations
 
@@ -232,15 +229,10 @@ class Population:
 
 
 class Parts(NamedTuple):
-    """A population and the members of its target, as ``audit(population, members=members, …)`` takes them.
+    """A population and the members of its target, as ``audit(population, members=members, …)`` takes them."""
 
-    Args:
-        population: all records, those of the training first.
-        members: [N] which records trained the target.
-    """
-
-    population: Population
-    members: BoolArray
+    population: Population  # all records, those of the training first
+    members: BoolArray  # [N] which records trained the target
 
 
 def _joined_units(train: Units | None, holdout: Units | None) -> Units | None:
@@ -258,13 +250,7 @@ def _kind(classes: NDArray[Any]) -> str:
 
 
 def check_population(population: Any) -> None:
-    """Refuse what is not a population of records.
-
-    Example:
-        >>> check_population([[0.0], [1.0]])
-        Traceback (most recent call last):
-        glasshouse.InputError: population: list is not a Population; make one: Population(x, y). ...
-    """
+    """Refuse what is not a population of records."""
     if not isinstance(population, Population):
         if (records := recognised(population)) is not None:
             raise InputError(f"population: {records.advice}.")
@@ -324,14 +310,7 @@ class AnyPopulation(Protocol):
 
 @functools.singledispatch
 def as_population(data: Any) -> AnyPopulation:
-    """The data that a user trains models on, as a population; a package registers its own type of data here.
-
-    Example:
-        >>> from glasshouse import Population
-        >>> population = Population([[0.0], [1.0]], [0, 1])
-        >>> as_population(population) is population
-        True
-    """
+    """The data that a user trains models on, as a population; a package registers its own type of data here."""
     if isinstance(data, AnyPopulation):
         return data
     raise InputError(

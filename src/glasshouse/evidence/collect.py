@@ -22,17 +22,8 @@ def collect(
 ) -> tuple[Evidence, Answers | Predictions]:
     """Evidence about every record, and the target's own answers; its predictions for a regression.
 
-    If answers come in steps, as votes do, the confidences of all models are clipped half a step from 0 and 1, and
-    ``evidence.notes`` reports it. Memory holds one shadow model at a time and the losses [K, N] (and logits [K, N, C]
-    if ``how`` keeps them).
-
-    Example:
-        >>> from glasshouse.data import Population
-        >>> population = Population(np.array([[2.0], [-1.0]]), [1, 0])
-        >>> pool = ShadowPool.plan(population, lambda population, members, seed: lambda x: x[:, 0], shadows=2)
-        >>> evidence, answers = collect(lambda x: 3 * x[:, 0], pool)
-        >>> evidence.shadow_loss.shape
-        (2, 2)
+    If answers come in steps, as votes do, the confidences of all models are clipped half a step from 0 and 1. Memory
+    holds one shadow model at a time and the losses [K, N] (and logits [K, N, C] if ``how`` keeps them).
     """
     how = how or pool.how
     population = pool.population

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from glasshouse.core.arrays import BoolArray, TextArray
-from glasshouse.core.errors import InputError
+from glasshouse.core.errors import InputError, placed
 from glasshouse.data import as_ids, as_members
 from glasshouse.evidence.evidence import Evidence
 from glasshouse.evidence.tables import Arrays, outputs_to_losses, read_text_table, tidy_arrays
@@ -71,11 +71,8 @@ def read_evidence(path: Path | str) -> EvidenceFile:
         raise InputError(f"{path}: {path.suffix or 'no'} ending; evidence is read from .npz, .csv or .parquet.")
     arrays = read_npz(path, known=_KNOWN) if path.suffix == ".npz" else None
     columns = read_text_table(path).columns if arrays is None else {}
-    with guarded(path, what="a file of evidence"):
-        try:
-            return _evidence_of(tidy_arrays(columns) if arrays is None else arrays)
-        except InputError as error:
-            raise InputError(*[f"{path}: {fault}" for fault in error.faults]) from error
+    with guarded(path, what="a file of evidence"), placed(path):
+        return _evidence_of(tidy_arrays(columns) if arrays is None else arrays)
 
 
 def write_evidence(path: Path | str, evidence: Evidence, *, members: BoolArray | None = None) -> Path:

@@ -14,17 +14,19 @@ from typing import Any, NamedTuple
 
 from glasshouse.compute import Compute, ThisProcess
 from glasshouse.core.arrays import BoolArray
-from glasshouse.core.errors import InputError, naming
+from glasshouse.core.errors import InputError, naming, placed
 from glasshouse.core.optional import installed_version
 from glasshouse.core.progress import note_work, track
 from glasshouse.core.randomness import seed_for
 from glasshouse.data import AnyPopulation, Units, as_members, as_population, complementary_halves, random_subsets
 from glasshouse.io.files import check_name, clean_leftovers
 from glasshouse.pool.description import describe, digest_of
-from glasshouse.pool.folder import Claims, Identity, PoolFolder
-from glasshouse.pool.model_files import StoredModel, kind_of, restored, stored
+from glasshouse.pool.folder import Claims, Identity, PoolFolder, StoredModel, kind_of, restored, stored
 from glasshouse.query.classify import QueryOptions
 from glasshouse.training.trainer import Trainer
+
+_LIBRARIES = ("numpy", "scikit-learn", "torch")  # whose versions a manifest holds; torch is an extra
+_LOG = logging.getLogger("glasshouse")
 
 
 class Group(NamedTuple):
@@ -56,10 +58,6 @@ def groups_of(members: BoolArray, seeds: Sequence[int], size: int) -> list[Group
     """Consecutive models, ``size`` at a time."""
     parts = [slice(start, min(start + size, len(members))) for start in range(0, len(members), size)]
     return [Group(tuple(range(part.start, part.stop)), members[part], tuple(seeds[part])) for part in parts]
-
-
-_LIBRARIES = ("numpy", "scikit-learn", "torch")  # whose versions a manifest holds; torch is an extra
-_LOG = logging.getLogger("glasshouse")
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -154,10 +152,9 @@ class ShadowPool:
             folder = self.train(progress=False)
             for index in range(len(self)):
                 kind, content = folder.read(index)
-                try:
-                    yield restored(kind, content, self.trainer, self.population)
-                except InputError as error:
-                    raise InputError(*[f"{self.folder}: model {index}: {fault}" for fault in error.faults]) from error
+                with placed(f"{self.folder}: model {index}"):
+                    model = restored(kind, content, self.trainer, self.population)
+                yield model
             return
         note_work("Shadow models were being trained; without a pool they are not kept.")
         if isinstance(self.compute, ThisProcess):
@@ -268,10 +265,7 @@ class ShadowPool:
 
 
 def described(trainer: Any) -> str:
-    """A trainer as one line for reports: its settings, its architecture, or its source code.
-
-    A pool is identified by `describe`, not by this line, which does not show every value.
-    """
+    """A trainer as one line for readers, which does not show every value: settings, architecture, or source code."""
     text = re.sub(r" at 0x[0-9a-f]+", "", repr(trainer))
     factory = getattr(trainer, "module", None) or getattr(trainer, "model", None)
     if callable(factory):
