@@ -24,6 +24,7 @@ from glasshouse.data.features import joined
 from glasshouse.io.documents import read_json
 from glasshouse.io.files import write_file
 from glasshouse.io.folders import new_folder
+from glasshouse.io.guarded import guarded
 from glasshouse.training.trainer import Trainer
 
 Kind = Literal["members", "canaries"]
@@ -233,44 +234,30 @@ def read_plan(folder: Path | str, population: Population, *, commitment: str | N
         population: the same records.
         commitment: the hash as it was published; by default the one in the folder.
     """
-    folder = Path(folder)
-    place = folder / "secret.json"
+    place = Path(folder) / "secret.json"
     told = read_json(place, advice=" Give the folder that glasshouse plan wrote.")
-    kept = (folder / "commitment.txt").read_text(encoding="utf-8").strip() if commitment is None else commitment
-    if not {"format", "kind", "design", "fingerprint", "salt", "share", "members", "canaries"} <= told.keys():
-        raise InputError(f"{place}: is not a plan; give the folder that glasshouse plan wrote.")
-    chosen = _places(told["canaries"], len(population), place, "canaries")
-    labels = np.array(population.labels)
-    if len(chosen):
+    with guarded(place, what="a plan"):
+        kept = commitment or place.with_name("commitment.txt").read_text(encoding="utf-8").strip()
+        chosen, labels = np.array(told["canaries"], dtype=np.int64), np.array(population.labels)
         known = {str(label): label for label in population.classes.tolist()}
-        given = told.get("canary_labels")
-        if not isinstance(given, list) or len(given) != len(chosen) or not all(str(one) in known for one in given):
-            raise InputError(f"{place}: canary_labels: give one class of the population per canary.")
-        labels[chosen] = [known[str(one)] for one in given]
-    members = np.zeros(len(population), dtype=np.bool_)
-    members[_places(told["members"], len(population), place, "members")] = True
-    plan = Plan(
-        kind="canaries" if told["kind"] == "canaries" else "members",
-        design=str(told["design"]),
-        fingerprint=str(told["fingerprint"]),
-        salt=str(told["salt"]),
-        members=members,
-        labels=labels,
-        canaries=chosen,
-        share=float(told["share"]),
-    )
+        if len(chosen):
+            labels[chosen] = [known[str(one)] for one in told["canary_labels"]]
+        members = np.zeros(len(population), dtype=np.bool_)
+        members[np.array(told["members"], dtype=np.int64)] = True
+        plan = Plan(
+            kind="canaries" if told["kind"] == "canaries" else "members",
+            design=str(told["design"]),
+            fingerprint=str(told["fingerprint"]),
+            salt=str(told["salt"]),
+            members=members,
+            labels=labels,
+            canaries=chosen,
+            share=float(told["share"]),
+        )
+    plan.check(population)
     if hashlib.sha256(place.read_bytes()).hexdigest() != kept or plan.commitment != kept:
         raise InputError(f"{place}: does not have the hash that was committed to ({kept[:16]}…): it was changed.")
-    plan.check(population)
     return plan
-
-
-def _places(given: Any, count: int, place: Path, name: str) -> IntArray:
-    """Places of records from a file."""
-    whole = isinstance(given, list) and all(type(one) is int and 0 <= one < count for one in given)
-    if not whole or len(set(given)) != len(given):
-        raise InputError(f"{place}: {name}: give different places of records, from 0 to {count - 1}.")
-    return np.array(given, dtype=np.int64)
 
 
 def _salt(salt: str | None) -> str:
