@@ -38,8 +38,8 @@ from glasshouse.evaluation import auc, roc
 from glasshouse.evidence import Evidence, Mode, QueryOptions, collect
 from glasshouse.pool import ShadowPool
 
-# "best" is one of the others; public records and losses of the training are more than a pool of shadow models has
-MORE = ("best", "public-quantile", "trace")
+# "best" is one of the others; the rest need more than a pool of shadow models and one loss per record
+MORE = ("best", "public-quantile", "trace", "base-parts", "lira-parts")
 ATTACKS = tuple(name for name in attack_names(graph=False) if name not in MORE)
 Figures = dict[str, tuple[float, float, float]]  # by attack: AUC, TPR at 1 % and at 0.1 % FPR
 

@@ -11,18 +11,19 @@ from glasshouse.attacks.baselines import (
     ModifiedEntropy,
     TraceFall,
 )
-from glasshouse.attacks.bavaria import BaVarIA
 from glasshouse.attacks.classifier import ShadowClassifier
-from glasshouse.attacks.lira import LiRA
+from glasshouse.attacks.language import EZMIA, MinK, MinKPlusPlus, WindowComparison, Zlib
+from glasshouse.attacks.lira import BaVarIA, LiRA
+from glasshouse.attacks.parts import PartsBASE, PartsLiRA
 from glasshouse.attacks.quantile import PublicQuantile, QuantileRegression
 from glasshouse.attacks.registry import attack_names, create, register
-from glasshouse.attacks.regressed import Regressed
+from glasshouse.attacks.regressed import Regressed, ShrunkLiRA
 from glasshouse.attacks.rmia import RMIA, InfoRMIA
-from glasshouse.attacks.shrunk import ShrunkLiRA
 from glasshouse.attacks.stacked import Stacked
 
 __all__ = [
     "BASE",
+    "EZMIA",
     "RMIA",
     "Attack",
     "AttackR",
@@ -34,7 +35,11 @@ __all__ = [
     "Judgement",
     "LiRA",
     "LossThreshold",
+    "MinK",
+    "MinKPlusPlus",
     "ModifiedEntropy",
+    "PartsBASE",
+    "PartsLiRA",
     "PublicQuantile",
     "QuantileRegression",
     "QueryCount",
@@ -44,6 +49,8 @@ __all__ = [
     "Stacked",
     "TraceFall",
     "View",
+    "WindowComparison",
+    "Zlib",
     "attack_names",
     "create",
     "register",

@@ -30,9 +30,9 @@ POWERS = (0.0, 0.25, 0.5, 0.75, 1.0)
 _SURE = 1e-15  # probabilities nearer to 0 or 1 are this far from them
 _BLOCKS, _BLOCK = 200, 20  # of rows with like scores, and how many are in the first and last at least
 _EXAMPLES = 200_000  # rows of simulated targets that a ratio is learned from; more change little
-_COPIED = (
-    *("name", "needs_logits", "needs_public", "needs_trace", "least_models", "candidate", "needs_classes"),
-    "likelihood_ratio",
+_COPIED = (  # class attributes of the attack on rows that the attack on units has too
+    *("name", "needs_logits", "needs_public", "needs_trace", "needs_parts", "needs_classes"),
+    *("least_models", "candidate", "likelihood_ratio"),
 )
 
 

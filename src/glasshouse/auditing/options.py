@@ -48,6 +48,10 @@ OPTIONS = {
     ),
     "title": "of the report.",
     "about": "a sentence about the data, shown beside the figures.",
+    "advise": (
+        "minutes for `glasshouse.advise` after the audit: the report then quotes the defence that was measured for "
+        "this model. By default none is tried."
+    ),
     "progress": "whether to show bars; by default on a terminal, and elsewhere a plain line now and then.",
 }
 
@@ -161,12 +165,7 @@ _ARGS = re.compile(r"(Args:\n(?: {4}.*\n?)+)")
 
 
 def meanings(described: object) -> dict[str, str]:
-    """What the ``Args`` of a docstring say about each name, each in one line.
-
-    Example:
-        >>> meanings(Attacker)["fraction"]
-        'share of the records that trains a shadow model.'
-    """
+    """What the ``Args`` of a docstring say about each name, each in one line."""
     found = _ARGS.search(inspect.getdoc(described) or "")
     args = re.findall(r"^    (\w+): ((?:.|\n {8})+)", found[1] if found else "", flags=re.MULTILINE)
     return {name: re.sub(r"\s+", " ", text) for name, text in args}

@@ -280,7 +280,7 @@ class AuditResult:
                 saved = self.by_unit.rows.evidence.with_units(self.by_unit.units)
                 members = None if members is None else members[self.by_unit.units.rows]
             write_evidence(place / "evidence.npz", saved, members=members)
-            write_file(place / "report.html", render_html(summary, policy=policy))
+            write_file(place / "report.html", render_html(summary, policy=policy, searched=records))
             curves = {attack.name: attack.metrics.curve for attack in summary.attacks if attack.metrics is not None}
             if curves:
                 write_file(place / "roc.svg", roc_picture(curves, style=picture_style()))
@@ -289,7 +289,7 @@ class AuditResult:
 
     def report(self, path: Path | str, *, policy: Policy | None = None) -> Path:
         """Write the HTML report, one file that needs no network; a policy of yours gives the rating."""
-        return write_file(path, render_html(self.summary(), policy=policy))
+        return write_file(path, render_html(self.summary(), policy=policy, searched=self.records()))
 
     def _columns(self) -> dict[str, np.ndarray]:
         """What divides the records into groups, [N] each; a number is a name of a class, but for a regression."""

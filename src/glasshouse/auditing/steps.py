@@ -52,6 +52,7 @@ from glasshouse.report import Context, Surroundings
 from glasshouse.training.trainer import Trainer
 
 CHEAP_ATTACKS = ("loss", "class-loss", "modified-entropy", "hinge", "public-quantile", "trace")  # need no shadow model
+PART_ATTACKS = ("base-parts", "lira-parts")  # where the loss of a record has parts
 REFERENCE_ATTACKS = (*CHEAP_ATTACKS, "calibration", "base", "rmia")  # one reference model is enough
 
 _NO_PUBLIC = (
@@ -142,7 +143,7 @@ def check_attacks(
     members: BoolArray,
     *,
     named: bool = True,
-    regression: bool = False,
+    classless: str = "",  # what has no classes: "a regression", or "a loss of your own"
     public: bool = False,  # whether some records are known to be outside
     trace: bool = False,  # whether losses were recorded while the target was trained
 ) -> tuple[dict[str, Attack[Any]], dict[str, str]]:
@@ -159,8 +160,8 @@ def check_attacks(
     for name, attack in attacks.items():
         try:
             attack.check(members)
-            if regression and attack.needs_classes:
-                raise InputError(f"it cannot attack a regression: {attack.needs_classes}. Leave it out.")
+            if classless and attack.needs_classes:
+                raise InputError(f"it cannot attack {classless}: {attack.needs_classes}. Leave it out.")
             raise_faults([_NO_PUBLIC] if attack.needs_public and not public else [])
             raise_faults([_NO_TRACE] if attack.needs_trace and not trace else [])
         except InputError as error:
@@ -171,10 +172,13 @@ def check_attacks(
     return kept, {name: " ".join(faults) for name, faults in reasons.items()}
 
 
-def default_attacks(attacks: Any, usual: Sequence[str], models: int) -> Any:
-    """The attacks that were named, or else the usual ones, or with one or no shadow model the cheap ones."""
+def default_attacks(attacks: Any, usual: Sequence[str], models: int, *, parts: bool = False) -> Any:
+    """The attacks that were named, or else the usual ones, or with one or no shadow model the cheap ones.
+
+    With a loss of the user's own, which may have ``parts``, also those that look at parts.
+    """
     if attacks is not usual or models not in (0, 1):
-        return attacks
+        return (*usual, *PART_ATTACKS) if attacks is usual and parts else attacks
     return REFERENCE_ATTACKS if models else CHEAP_ATTACKS
 
 

@@ -26,7 +26,7 @@ from glasshouse.io.files import resolved, write_file
 from glasshouse.io.folders import check_page
 from glasshouse.report import read_run, render_advice, render_html
 from glasshouse.report.policy import policy_of
-from glasshouse.report.run_folder import keep_advice, list_page
+from glasshouse.report.run_folder import keep_advice, list_page, searched_records
 
 _NEXT = """
 Next, audit your own model. `glasshouse new table` writes an audit file to start from (torch, sklearn, gnn: a script).
@@ -54,6 +54,9 @@ def audit(
         int | None, typer.Option(min=1, help="Number of nodes to audit, drawn at random; default: all.")
     ] = None,
     minutes: Annotated[float | None, typer.Option(help="Time budget of a graph audit; work is cut to fit.")] = None,
+    advise: Annotated[
+        float | None, typer.Option(help="Minutes for trying defences afterwards; the report quotes the advised one.")
+    ] = None,
     seed: Annotated[int | None, typer.Option(min=0, help="Random seed, instead of that in the file.")] = None,
     pool: Annotated[str | None, typer.Option(help="Folder that keeps shadow models for later audits.")] = None,
     workers: steps.Workers = None,
@@ -70,7 +73,14 @@ def audit(
     config, policy, key = output.checked(out, lambda: AuditFile() if file is None else read_audit_file(file))
     kept = None if pool is None else str(resolved(pool))
     config = with_options(
-        config, attacks=attacks or None, shadows=shadows, nodes=nodes, minutes=minutes, seed=seed, pool=kept
+        config,
+        attacks=attacks or None,
+        shadows=shadows,
+        nodes=nodes,
+        minutes=minutes,
+        advise=advise,
+        seed=seed,
+        pool=kept,
     )
     compute = chosen_compute(workers=workers, cluster=cluster, gpus=gpus)
     if isinstance(compute, RayCluster):
@@ -143,7 +153,9 @@ def advise(
     page = write_file(out / "advice.html", render_advice(found, title=f"Defences for {file.name}"))
     if run != file:  # the page of the run quotes what was measured
         keep_advice(run, found)
-        list_page(write_file(run / "report.html", render_html(read_run(run), policy=policy_of(run))))
+        summary = read_run(run)
+        text = render_html(summary, policy=policy_of(run), searched=searched_records(run, summary))
+        list_page(write_file(run / "report.html", text))
     say(*found.sentences(), *(f"Not measured: {name}: {why}" for name, why in found.left_out.items()))
     say(f"Report: {page.resolve()}")
 

@@ -80,7 +80,7 @@ def registered_by(file: Path) -> list[str]:
 def rivals(*, graph: bool, shadows: int) -> list[str]:
     """Names of our attacks that can use a pool, without public records and without a trace of the training."""
     kinds = {name: find_attack(name) for name in attack_names(graph=graph) if name != "best"}
-    able = (one for one in kinds.items() if not (one[1].needs_public or one[1].needs_trace))
+    able = (one for one in kinds.items() if not (one[1].needs_public or one[1].needs_trace or one[1].needs_parts))
     return [name for name, kind in able if kind.least_models <= shadows]
 
 

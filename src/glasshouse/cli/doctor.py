@@ -193,6 +193,7 @@ def _needs(attack: type[Attack[Any]]) -> str:
     needs += ["the probabilities of all classes"] if attack.needs_logits else []
     needs += ["records known to be outside"] if attack.needs_public else []
     needs += ["losses from the training"] if attack.needs_trace else []
+    needs += ["a loss with parts"] if attack.needs_parts else []
     cost = "one query per record"
     if attack.least_models:
         cost = "one query per record and model"

@@ -23,7 +23,7 @@ from glasshouse.report import read_run, read_run_with_records, render_comparison
 from glasshouse.report.index import index_runs
 from glasshouse.report.policy import judge, junit_xml, policy_of
 from glasshouse.report.redaction import read_or_make_key, redacted_summary
-from glasshouse.report.run_folder import list_page, run_faults, written_at
+from glasshouse.report.run_folder import list_page, run_faults, searched_records, written_at
 
 
 @app.command()
@@ -57,7 +57,8 @@ def report(
         ids = read_run_with_records(run).records()["id"].tolist()
         summary = redacted_summary(summary, read_or_make_key(place), ids)
     with guarded(run, what="a run that can be drawn"):
-        text = render_html(summary, policy=limits)
+        searched = None if place is not None else searched_records(run, summary)  # its ids are not redacted
+        text = render_html(summary, policy=limits, searched=searched)
     written = write_file(page, text)
     list_page(written)
     say(f"Report: {written.resolve()}")

@@ -199,6 +199,8 @@ class AuditFile(_Options):
     """What a model tells about a record; with ``labels``, the attacks see no probabilities."""
     minutes: Annotated[float, Field(gt=0, le=_MOST_MINUTES)] | None = None
     """Time budget of the audit of a graph; work is cut to fit."""
+    advise: Annotated[float, Field(gt=0, le=_MOST_MINUTES)] | None = None
+    """Minutes for trying defences after the audit; the report quotes the one that is advised."""
 
     @field_validator("shadows")
     @classmethod
@@ -303,6 +305,7 @@ def prepared(
         "seed": config.seed,
         "pool": None if config.pool is None else folder / config.pool,
         "compute": compute,
+        "advise": config.advise,
     }
     common |= {name: value for name in ("title", "attacks") if (value := getattr(config, name)) is not None}
     reading: AbstractContextManager[None] = process_limit() if bounded and not trust_code else nullcontext()
@@ -357,4 +360,5 @@ def advise_audit_file(
     """Try the defences that fit the trainer of a file; options as of `glasshouse.advise` and `prepared`."""
     found = prepared(config, folder=folder, **reading)
     given = found.arguments | {"minutes": minutes, "pool": pool, "most_accuracy": most_accuracy, "progress": progress}
+    given.pop("advise")  # minutes after an audit
     return advise(found.data, **given)

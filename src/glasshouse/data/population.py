@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from glasshouse.core.arrays import BoolArray, TextArray
+from glasshouse.core.arrays import BoolArray, TextArray, as_array
 from glasshouse.core.digests import digest_arrays, row_digests
 from glasshouse.core.errors import InputError
 from glasshouse.core.numerics import not_finite
@@ -118,22 +118,64 @@ class Population:
             )
         vars(self).update(y=np.searchsorted(known, given).astype(np.int64), classes=known)
 
+    @classmethod
+    def for_loss(
+        cls, x: Any, y: ArrayLike | None = None, *, ids: Sequence[Any] | NDArray[Any] | str | None = None
+    ) -> Population:
+        """Records for an audit with a loss of its own, ``audit(…, loss=…)``: outcomes of any shape, or none.
+
+        Args:
+            x: [N, ...] a model's inputs, as `Population` takes them.
+            y: [N, ...] what the loss needs to know beside the inputs, such as several labels of a record, or the time
+                and the event of a survival model; nothing for texts, of which every token is predicted.
+            ids: [N] as for `Population`.
+
+        Example:
+            >>> Population.for_loss(["the first text", "the second"])
+            Population(2 records, a loss of its own)
+            >>> Population.for_loss([[0.0], [1.0]], [[0, 1], [1, 1]]).y.shape
+            (2, 2)
+        """
+        if y is None:
+            first = next(iter(x.values()), ()) if isinstance(x, Mapping) else x
+            y = np.empty((first.shape[0] if hasattr(first, "shape") else len(first), 0))
+        x, y, ids, _ = opened(x, y, ids=ids)
+        outcomes = as_array(y if hasattr(y, "shape") else np.asarray(y))
+        if not count_records(x) or outcomes.shape[:1] != (count_records(x),):
+            raise InputError(
+                f"population: {count_records(x)} records but outcomes of shape {outcomes.shape}; give one row per "
+                f"record."
+            )
+        if outcomes.dtype.kind not in "iufbV":
+            raise InputError(f"population: outcomes are of type {outcomes.dtype}; give numbers.")
+        if outcomes.dtype.kind == "f" and (wrong := not_finite(outcomes)).any():
+            raise InputError(f"population: the outcome of record {first_of(wrong)} is not a number.")
+        made = object.__new__(cls)
+        names = as_ids(ids, len(outcomes), place="population")
+        vars(made).update(x=x, y=outcomes, ids=names, classes=np.empty(0), regression=False)
+        return made
+
     def __len__(self) -> int:
         return len(self.y)
 
     def __repr__(self) -> str:
         kind = "real-valued targets" if self.regression else f"{len(self.classes)} classes"
-        return f"Population({len(self)} records, {kind})"
+        return f"Population({len(self)} records, {'a loss of its own' if self.own_loss else kind})"
+
+    @property
+    def own_loss(self) -> bool:
+        """Whether its outcomes have a meaning for a loss of the user's own alone; see `for_loss`."""
+        return not self.regression and not len(self.classes)
 
     @property
     def labels(self) -> NDArray[Any]:
-        """[N] labels as their owner writes them; the targets themselves for a regression.
+        """[N] labels as their owner writes them; the targets themselves for a regression or a loss of its own.
 
         Example:
             >>> Population([[0.0], [1.0]], ["no", "yes"]).labels
             array(['no', 'yes'], dtype='<U3')
         """
-        return self.y if self.regression else self.classes[self.y]
+        return self.classes[self.y] if len(self.classes) else self.y
 
     def fingerprint(self) -> str:
         """A short hash of features, labels, ids and units, by which a report identifies its data.
@@ -202,7 +244,15 @@ class Population:
                 )
         if train.regression != holdout.regression:
             raise InputError("from_parts: one of train and holdout is a regression; say regression=True for both.")
+        if train.own_loss != holdout.own_loss:
+            raise InputError("from_parts: one of train and holdout is for a loss of its own; make both by for_loss.")
         labels = [part.labels for part in (train, holdout)]
+        inside = np.arange(len(train) + len(holdout)) < len(train)
+        if train.own_loss:
+            if labels[0].shape[1:] != labels[1].shape[1:]:
+                raise InputError("from_parts: outcomes of train and holdout have different shapes.")
+            x, ids = joined(train.x, holdout.x), joined_ids(train.ids, holdout.ids)
+            return Parts(cls.for_loss(x, np.concatenate(labels), ids=ids), inside)
         classes = None
         if not train.regression:
             kinds = [_kind(part.classes) for part in (train, holdout)]
@@ -225,7 +275,7 @@ class Population:
             regression=train.regression,
             unit=_joined_units(train.unit, holdout.unit),
         )
-        return Parts(whole, np.arange(len(whole)) < len(train))
+        return Parts(whole, inside)
 
 
 class Parts(NamedTuple):

@@ -1,7 +1,4 @@
-"""Whether there is any leak at all, by one exact p-value over all attacks and figures; which leak could be shown.
-
-The verdict attack is chosen without looking at the records that its figures come from.
-"""
+"""Whether there is any leak at all, by one exact p-value over all attacks and figures; which leak could be shown."""
 
 from __future__ import annotations
 
@@ -68,14 +65,11 @@ def leak_test(
 ) -> LeakTest:
     """Permute the members, with the scores fixed, and compare the best figure over attacks and rates.
 
-    If members were drawn at random and no score depends on who is a member, all ways to draw as many members are
-    equally likely. Each figure of each attack becomes a p-value of its own: the AUC by the normal distribution of a
-    rank sum, members above the (k + 1)-th non-member by their negative hypergeometric distribution. The test statistic
-    is the smallest of them, and permutations say how small it is without a leak (Westfall and Young, 1993). So the test
-    is exact, however the attacks depend on each other, with ties, and with any number of permutations.
-
-    With ``first``, each p-value is divided by its figure's share of the error before the smallest is taken. The test
-    stays exact: the shares do not depend on who is a member, so they are the same for every permutation.
+    Each figure of each attack becomes a p-value of its own: the AUC by the normal distribution of a rank sum, members
+    above the (k + 1)-th non-member by their negative hypergeometric distribution. The test statistic is the smallest of
+    them, and permutations say how small it is without a leak (Westfall and Young, 1993). So the test is exact, however
+    the attacks depend on each other, with ties, and with any number of permutations. With ``first``, each p-value is
+    divided by its figure's share of the error, which does not depend on who is a member.
 
     Args:
         scores: [N] of each attack, by name.
@@ -134,10 +128,8 @@ def expected_log_p(
 ) -> dict[Figure, float]:
     """How surprising each figure would be on a target of this size if it were as simulated targets have it on average.
 
-    The log of its own p-value in `leak_test`, which makes an AUC and a true-positive rate comparable: the smallest is
-    the figure by which a leak of this kind is seen best. ``expected`` has the mean AUC and the mean TPR at each rate on
-    simulated targets, by attack; means are taken before the p-value, so that a weak leak is ranked by its signal and
-    not by the noise of single targets.
+    The log of its own p-value in `leak_test`, from the mean AUC and the mean TPR at each rate on simulated targets, by
+    attack. Means are taken before the p-value, so that a weak leak is ranked by its signal and not by noise.
     """
     allowed = [allowed_wrong(fpr, non_members) for fpr in fprs]
     tables = [_log_found(wrong, members, non_members) for wrong in allowed]
@@ -169,9 +161,7 @@ def _standard_chances(figures: FloatArray) -> FloatArray:
 def _arrangements(members: BoolArray, sizes: Sequence[int], seed: int) -> Iterator[Callable[[], BoolArray]]:
     """Random arrangements of as many members, in blocks [B, N] of the wanted sizes, each drawn when it is called.
 
-    Shuffling a million flags takes far longer than all that is done with them. So with very many records each flag is
-    drawn by itself, and the surplus is turned at random: no record is treated unlike another, so all arrangements are
-    equally likely.
+    Shuffling a million flags takes long: with very many records each is drawn by itself, and the surplus is turned.
     """
     if len(members) < _SHUFFLED:
         random = generator(seed, "leak test")
@@ -281,10 +271,9 @@ class VerdictAttack:
     """The attack that a verdict is about, its figures, and whether there is any leak.
 
     It was chosen on ``"simulated"`` targets, on one ``"half"`` of the records, because it is the ``"only"`` one (or the
-    first, if there are too few records to choose by), or because the leak is ``"shown"`` by it and not by the attack
-    that was chosen so. Its figures are of records that the choice did not look at: all of them, or the other half. If
-    the leak is ``"shown"`` by it, all records chose it: its estimates tend to be too high, and its intervals hold for
-    all attacks at once.
+    first, if there are too few records to choose by), or because the leak is ``"shown"`` by it alone. Its figures are
+    of records that the choice did not look at; if the leak is ``"shown"`` by it, all records chose it: its estimates
+    tend to be too high, and its intervals hold for all attacks at once.
     """
 
     attack: str  # its name
@@ -305,14 +294,10 @@ def verdict_attack(
 ) -> VerdictAttack:
     """Choose the attack that carries the verdict, without a gain by chance, and measure it.
 
-    If all attacks were tried on simulated targets, the strongest there is taken: the one with the largest TPR at the
-    rate to report first, if simulated targets find more than chance there. Where that rate is too noisy to rank by, it
-    is the one whose AUC or TPR would be the most surprising on a target of this size (`expected_log_p`); most of the
-    leak test's error is spent on that figure. Otherwise the strongest on a random half of the records is taken, and
-    measured on the other half.
-
-    A leak that is shown must be shown by the attack that the verdict is about: if none of its own figures shows it, by
-    p-values that are corrected for all figures, the attack that shows it best takes its place.
+    If all attacks were tried on simulated targets, the one with the largest TPR there at the rate to report first is
+    taken; where that is no more than chance, the one whose AUC or TPR would be the most surprising on a target of this
+    size (`expected_log_p`). Otherwise the strongest on a random half of the records, measured on the other half. If a
+    leak is shown, but not by its own figures, the attack that shows it best takes its place.
 
     Args:
         outcomes: of the attacks, by name; those that are given the members of the target do not take part.
@@ -423,7 +408,7 @@ def audit_power(
 ) -> Power:
     """Which leak an audit could have shown, from its counts alone: the audited records, the rates and the attacks.
 
-    ``first`` is the figure of one attack that gets most of the error (`error_share`), ``"auc"`` or ``"tpr@0.01"``.
+    ``first`` is the figure of one attack that gets most of the error, ``"auc"`` or ``"tpr@0.01"``.
     """
     figures = attacks * (1 + len(fprs))
 
@@ -460,10 +445,8 @@ def _auc_spread(members: int, non_members: int) -> float:
 def smallest_tpr(members: int, non_members: int, fpr: float, *, figures: float = 1) -> float | None:
     """The smallest TPR at a rate that a test at 5 % finds in four of five audits; None if not even 100 % is enough.
 
-    If k false positives are allowed, the threshold is the (k + 1)-th highest score of a non-member. Without a leak the
-    order is random, which gives the test (`_members_needed`), and the share U of members above the threshold has the
-    distribution Beta(k + 1, n0 - k). With a leak that share is taken as Φ(Φ⁻¹(U) + μ), a binormal ROC curve; the μ that
-    is found in four of five audits gives the answer at the mean of U.
+    Without a leak the share U of members above the threshold, the (k + 1)-th highest score of a non-member, is
+    Beta(k + 1, n0 - k). With a leak it is taken as Φ(Φ⁻¹(U) + μ), a binormal ROC curve.
     """
     allowed = allowed_wrong(fpr, non_members)
     least = _members_needed(members, non_members, allowed, error=LEVEL / figures)

@@ -3,6 +3,7 @@
 from glasshouse.evidence.collect import collect
 from glasshouse.evidence.evidence import Evidence, Kind, Mode
 from glasshouse.evidence.files import read_evidence, write_evidence
+from glasshouse.evidence.parts import PartLosses
 from glasshouse.evidence.public import PublicRecords
 from glasshouse.evidence.trace import LossTrace
 from glasshouse.query.classify import QueryOptions, accuracy, query
@@ -12,6 +13,7 @@ __all__ = [
     "Kind",
     "LossTrace",
     "Mode",
+    "PartLosses",
     "PublicRecords",
     "QueryOptions",
     "accuracy",

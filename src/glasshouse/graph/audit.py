@@ -30,6 +30,7 @@ from glasshouse.auditing.steps import (
     settings_of,
     train_shadows,
 )
+from glasshouse.auditing.trials import audit_and_advise
 from glasshouse.auditing.units import by_unit, unit_settings
 from glasshouse.compute import Compute
 from glasshouse.core.arrays import BoolArray
@@ -94,6 +95,7 @@ def audit(
     title: str = "Membership audit of a graph neural network",
     about: str = "",
     progress: bool | None = None,
+    advise: float | None = None,
     nodes: int | ArrayLike | None = None,
     ids: Sequence[Any] | NDArray[Any] | None = None,
     setting: Setting = "inductive",
@@ -136,6 +138,9 @@ def audit(
         >>> result.table()["attack"]
         array(['base'], dtype='<U4')
     """
+    if advise is not None:
+        same = {name: value for name, value in locals().items() if name not in ("data", "advise")}
+        return audit_and_advise(audit, data, budget=advise, usual=GNNTrainer(setting=setting), **same)
     began = time.perf_counter()
     check_one_graph(data)
     graph = checked_graph(data)
@@ -379,7 +384,7 @@ def _is_time(minutes: Any) -> bool:
 
 @register_defences("GNNTrainer")
 def network_defences(trainer: GNNTrainer, data: Data) -> Iterator[Defence]:
-    """Fewer epochs, more weight decay, more dropout, fewer layers and a narrower network."""
+    """Fewer epochs, more weight decay, more dropout of edges and of values, fewer layers and a narrower network."""
     for part in (2, 4):
         if (epochs := trainer.epochs // part) >= 1:
             yield _changed(trainer, f"epochs={epochs}", epochs=epochs)
@@ -387,6 +392,9 @@ def network_defences(trainer: GNNTrainer, data: Data) -> Iterator[Defence]:
         make: Any = trainer.optimizer  # one of torch's, which all take it
         optimizer = functools.partial(make, weight_decay=decay)
         yield _changed(trainer, f"optimizer=adam(weight_decay={decay:g})", optimizer=optimizer)
+    for share in (0.2, 0.5):
+        if share > trainer.edge_dropout:
+            yield _changed(trainer, f"edge_dropout={share:g}", edge_dropout=share)
     if trainer.model is not None:
         yield _changed(trainer, "dropout=0.7", model=functools.partial(with_dropout, trainer.model, 0.7))
         return

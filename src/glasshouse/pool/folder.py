@@ -84,7 +84,8 @@ def stored(
 
     # copies, since tensors that share memory are written out one by one
     tensors = {name: value.detach().cpu().contiguous().clone() for name, value in model.state_dict().items()}
-    return StoredModel("torch", save(tensors), _metrics(model, trainer, population, members, QueryOptions()))
+    usual = how if how is not None and how.own else QueryOptions()
+    return StoredModel("torch", save(tensors), _metrics(model, trainer, population, members, usual))
 
 
 def _metrics(

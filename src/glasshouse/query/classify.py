@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, NamedTuple, TypeVar
 
@@ -61,6 +61,7 @@ class QueryOptions:
 
     labels_only: ClassVar[bool] = False  # `LabelOnly` asks for labels and nothing else
     classes_only: ClassVar[bool] = False  # whether it changes probabilities, which a regression has not
+    own: ClassVar[bool] = False  # `OwnLoss` asks for a loss of the user's own
 
     batch_size: int = 1024
     temperature: float = 1.0
@@ -152,15 +153,19 @@ class Answers(NamedTuple):
     """A model's answers about a population."""
 
     loss: FloatArray  # [N]
-    correct: BoolArray  # [N] whether the most likely class is the true one
+    correct: BoolArray | None  # [N] whether the most likely class is the true one; None where there are no classes
     logits: NDArray[np.float32] | None  # [N, C] if they are kept
     # the step between its probabilities, such as 0.01 for a forest of 100 trees; None if it gives logits or has no such
     # step. Losses are not clipped by it yet: all models of an audit are clipped by one step
     resolution: float | None = None
     notes: tuple[str, ...] = ()  # what was noticed about the answers, in sentences for a report
+    # [N, T] "loss" of the parts of each record, NaN where it has no such part; what else is told, by name
+    parts: Mapping[str, NDArray[Any]] | None = None
 
     def figures(self, members: BoolArray) -> dict[str, float]:
         """How well the model does on its members [N] and on others, as a report shows it."""
+        if self.correct is None:
+            return {}
         return {"train_accuracy": accuracy(self, members), "test_accuracy": accuracy(self, ~members)}
 
 
@@ -182,7 +187,7 @@ def query(model: Any, population: Population, *, how: QueryOptions | None = None
 
 def accuracy(answers: Answers, who: BoolArray) -> float:
     """Share of right answers among the records of a mask; NaN if the mask is empty."""
-    return float(answers.correct[who].mean()) if who.any() else float("nan")
+    return float(answers.correct[who].mean()) if answers.correct is not None and who.any() else float("nan")
 
 
 def population_logits(model: Any, population: Population, *, how: QueryOptions | None = None) -> FloatArray:

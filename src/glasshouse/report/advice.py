@@ -23,6 +23,7 @@ class MeasuredDefence:
     accuracy: float  # of the model on non-members
     accuracy_interval: Interval  # likewise corrected
     seconds: float  # that it took to train and to attack
+    note: str = ""  # what else must be known: where records are left out, what became of the others
 
     def change(self, before: MeasuredDefence) -> str:
         """What it gains and costs beside another: ``"leak −87 %, accuracy −0.1 points"``."""
@@ -78,6 +79,7 @@ class Advice:
                 f"On a fresh target, with other members, which nothing was chosen on, its {self.figure} is "
                 f"{self.shown(self.fresh)} ({held}) and its accuracy {percent(self.fresh.accuracy)}."
             )
+            told += [f"There, {self.fresh.note}"] if self.fresh.note else []
         return tuple(told)
 
     @property

@@ -164,6 +164,9 @@ class Comparison:
     verdict: str  # what was found, in words
     notes: tuple[str, ...]  # what else a reader has to know
 
+    def __repr__(self) -> str:
+        return f"Comparison({', '.join(run.name for run in self.runs)}, by {self.choice.attack})"
+
     def _repr_html_(self) -> str:
         """As a notebook shows it: the verdict, and a row for each run."""
         gaps = [run.tpr_difference for run in self.runs]

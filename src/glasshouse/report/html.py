@@ -6,14 +6,18 @@ import base64
 import functools
 import hashlib
 import importlib.resources
+import json
 import math
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import jinja2
+import numpy as np
 from markupsafe import Markup
+from scipy.stats import rankdata
 
 from glasshouse.core.errors import InputError
+from glasshouse.core.table import Table
 from glasshouse.evaluation.groups import GroupLeak
 from glasshouse.report.advice import Advice
 from glasshouse.report.comparison import RESAMPLED, Comparison, compare_sentences
@@ -29,6 +33,7 @@ from glasshouse.report.pictures.privacy import Point, epsilon_picture, fdp_pictu
 from glasshouse.report.pictures.roc import roc_picture
 from glasshouse.report.pictures.scores import histogram_picture, precision_picture, reliability_picture
 from glasshouse.report.policy import Policy
+from glasshouse.report.run_folder import MOST_SEARCHED
 from glasshouse.report.summary import Summary
 
 if TYPE_CHECKING:
@@ -75,8 +80,11 @@ def _file(name: str) -> str:
     return (importlib.resources.files("glasshouse.report") / "templates" / name).read_text(encoding="utf-8")
 
 
-def render_html(summary: Summary, *, policy: Policy | None = None) -> str:
-    """A summary as a page, first for the decision-maker, then for the expert; rated by a policy, or the usual one."""
+def render_html(summary: Summary, *, policy: Policy | None = None, searched: Table | None = None) -> str:
+    """A summary as a page, first for the decision-maker, then for the expert; rated by a policy, or the usual one.
+
+    Where it lists records, all those of the table ``searched`` are found by their ids, if they are not too many.
+    """
     best = summary.attack(summary.strongest)
     records = list(summary.top_records.rows())
     first = first_page(summary, policy)
@@ -119,6 +127,8 @@ def render_html(summary: Summary, *, policy: Policy | None = None) -> str:
         risk=risk_picture(summary.risk, unit=unit_of(summary).removesuffix("s")) if summary.risk else None,
         columns=_columns(summary),
         records=records,
+        searched=None if searched is None or not records else _searched(searched, summary.strongest),
+        most_searched=MOST_SEARCHED,
         drawings=[neighbourhood_picture(around) for around in summary.neighbourhoods],
         classes=sorted({str(row["label"]) for row in records if "label" in row}),
     )
@@ -171,6 +181,21 @@ def _fdp(summary: Summary) -> Markup | None:
         return None
     measured = summary.attack(privacy.guessed.attack).metrics
     return None if measured is None else fdp_picture(privacy, privacy.guessed.attack, measured.curve)
+
+
+def _searched(records: Table, best: str) -> Markup | None:
+    """The heads and rows of what can be searched, as JSON for the page's script, most at risk first."""
+    if records.height > MOST_SEARCHED:
+        return None
+    scores = records[f"{best}_score"]
+    heads = {"id": "id", "label": "class", "member": "member", f"{best}_score": f"{best} score"}
+    known = {name: records[name].tolist() for name in heads if name in records}
+    known |= {"label": [str(value) for value in known["label"]]} if "label" in known else {}
+    known["rank"] = rankdata(-scores, method="min").astype(int).tolist()
+    rows = list(zip(*[[_cell(value) for value in column] for column in known.values()], strict=True))
+    ordered = [rows[at] for at in np.argsort(known["rank"], kind="stable")]
+    told = json.dumps({"heads": [*[heads[name] for name in known if name in heads], f"{best} rank"], "rows": ordered})
+    return Markup(told.replace("&", "&amp;").replace("<", "&lt;"))  # noqa: S704 (escaped, but for quotation marks)
 
 
 def _columns(summary: Summary) -> dict[str, tuple[str, bool]]:

@@ -29,6 +29,7 @@ from glasshouse.report.summary import Summary
 
 _OWN = "run_sha256"  # of run.json itself, without this entry
 _LONGEST_NAME = 100
+MOST_SEARCHED = 50_000  # records that a page can search: about 3 MB
 _AGAIN = "Copy the complete folder, or run the audit again."
 
 
@@ -178,7 +179,7 @@ class SavedRun:
     """A run that was read back."""
 
     figures: Summary
-    scores: Table  # one row per record: ``id``, ``member`` if it is known, and a column ``…_score`` for each attack
+    scores: Table  # one row per record: ``id``, ``label`` and ``member`` if known, and ``…_score`` of each attack
 
     def summary(self) -> Summary:
         """The figures."""
@@ -207,7 +208,7 @@ def read_run_with_records(folder: Path | str) -> SavedRun:
         names = [plain_cell(name) for name in next(rows, [])]
         if len(set(names)) < len(names):
             raise ValueError("a column is there twice")
-        kept = [at for at, name in enumerate(names) if name in ("id", "member") or name.endswith("_score")]
+        kept = [at for at, name in enumerate(names) if name in ("id", "label", "member") or name.endswith("_score")]
         cells = [[row[at] for at in kept] for row in rows]
         if len(cells) != summary.records or "id" not in names:
             raise ValueError(f"{len(cells)} records and no column id, or not the {summary.records} of metrics.json")
@@ -215,7 +216,15 @@ def read_run_with_records(folder: Path | str) -> SavedRun:
         return SavedRun(summary, Table({name: _column(name, column, path) for name, column in named}))
 
 
+def searched_records(folder: Path | str, summary: Summary) -> Table | None:
+    """The records that the page of a run searches; None where it lists none, or there are too many for a page."""
+    fits = summary.top_records.height and summary.records <= MOST_SEARCHED
+    return read_run_with_records(folder).records() if fits else None
+
+
 def _column(name: str, cells: tuple[str, ...], path: Path) -> np.ndarray:
+    if name == "label":
+        return np.array([plain_cell(cell) for cell in cells], dtype=np.str_)
     if name == "id":
         return as_ids([plain_cell(cell) for cell in cells], len(cells), place=f"{path}: id")
     if name == "member":

@@ -22,6 +22,7 @@ from glasshouse.report.policy import Policy
 from glasshouse.report.summary import Summary
 
 _WIDTH = 80  # of a summary as text
+_ATTACKS = "Attacks (95 % intervals in brackets)"
 
 
 def print_summary(summary: Summary, console: Console, *, policy: Policy | None = None, verbose: bool = False) -> None:
@@ -114,7 +115,7 @@ def _safe(text: str) -> str:
 
 def _attacks(summary: Summary, *, verbose: bool) -> RichTable:
     """One row per attack; counts of flags need more than 80 columns, and are shown if asked for."""
-    table = RichTable(title="Attacks (95 % intervals in brackets)", title_justify="left", box=None, pad_edge=False)
+    table = RichTable(title=_ATTACKS, title_justify="left", box=None, pad_edge=False, min_width=len(_ATTACKS))
     columns = columns_at("terminal", summary.attacks, summary.fprs)
     measured = [column for column in columns if column.figure.high != math.inf]
     shown = columns if verbose or not measured else measured

@@ -30,8 +30,7 @@ _BLOCK = 4096  # columns at a time: images are wide, and a second copy of them i
 def few_columns(x: Any, random: np.random.Generator) -> FloatArray:
     """[N, F] numbers from features of any kind [N, ...]: at most 128 columns of them, at most 64 of text.
 
-    They are a numpy array, a torch tensor, a scipy sparse matrix, a data frame or a dict of arrays. Text and other
-    objects are hashed, with their words, and token numbers of a dict are counted.
+    Text and other objects are hashed, with their words, and token numbers of a dict are counted.
     """
     if hasattr(x, "tocsr"):
         return _reduced(x, random)
@@ -178,10 +177,9 @@ class Known:
 def columns_of(
     known: Known, evidence: Evidence, rows: IntArray, random: np.random.Generator
 ) -> tuple[FloatArray, FloatArray]:
-    """Columns for the blind baseline: [R, F] about the records, and [R, A] answers of the shadow models and labels.
+    """Columns about audited ``rows`` [R]: [R, F] features, and [R, A] answers of the shadow models and labels.
 
-    ``rows`` [R] are the audited records that are used. Shadow models are trained on random halves that do not depend on
-    the target's members, so their answers are known without the target.
+    Shadow models are trained on random halves that do not depend on the target's members.
     """
     at = rows if known.audited is None else known.audited[rows]
     features, answers = [np.empty((len(rows), 0))], [np.empty((len(rows), 0))]

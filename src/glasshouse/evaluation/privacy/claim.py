@@ -1,7 +1,4 @@
-"""What is claimed about a target's privacy, and what the attacks show about it, in numbers and in words.
-
-Which attack guesses, and about how many records, is chosen where the target's members are not looked at.
-"""
+"""What is claimed about a target's privacy, and what the attacks show about it, in numbers and in words."""
 
 from __future__ import annotations
 
@@ -65,11 +62,7 @@ def chosen_guesses(
     delta: float,
     confidence: float,
 ) -> list[tuple[Guessed, Guesses]]:
-    """The guesses to judge: one set, chosen on simulated targets; several, where none were simulated.
-
-    ``practice`` has the mean `shares_right` over simulated targets, of the attacks that have some; the target's members
-    [N] count right guesses and choose nothing.
-    """
+    """The guesses to judge: one set, chosen on simulated targets; several, where none were simulated."""
     known = [name for name in scores if name in practice]
     if not known:
         looks = list(itertools.product(scores, _WITHOUT_PRACTICE))
@@ -132,12 +125,7 @@ class PrivacyClaim:
 
 
 def as_claim(given: PrivacyClaim | Mapping[str, float] | None) -> PrivacyClaim | None:
-    """A claim, or a mapping with ``epsilon`` and perhaps ``delta``, as audit files have it; anything else is refused.
-
-    Example:
-        >>> as_claim({"epsilon": 8.0, "delta": 1e-5})
-        PrivacyClaim(epsilon=8.0, delta=1e-05)
-    """
+    """A claim, or a mapping with ``epsilon`` and perhaps ``delta``, as audit files have it; all else is refused."""
     if given is None or isinstance(given, PrivacyClaim):
         return given
     if isinstance(given, Mapping) and "epsilon" in given and given.keys() <= {"epsilon", "delta"}:

@@ -100,7 +100,7 @@ def groups_picture(
             drawn.append((one, scale * found.value, Interval(*(scale * end for end in found.interval))))
     axis = _axis([interval for _, _, interval in drawn], figure)
     height = _GROUP_ROW * (len(drawn) + len({one.column for one, *_ in drawn if one.column})) + 66
-    frame = Frame(axis, Axis(0.0, 1.0), width=440.0, height=height, left=150.0)
+    frame = Frame(axis, Axis(0.0, 1.0), width=440.0, height=height, left=178.0)
     parts = frame.grid(name, y_ticks=False)
     if figure == "auc":
         parts.append(frame.upright(frame.px(0.5), "chance"))
