@@ -43,7 +43,7 @@ class Losses(NamedTuple):
     shadows_inside: Mask  # [K, U]
 
 
-def forests(panel: Panel, inside: Mask, *, among: Mask, seed: int) -> Losses:
+def forests(panel: Panel, inside: Mask, *, among: Mask, seed: int, leaf: int = 1) -> Losses:
     """A target of some persons, and shadow models of complementary halves of those ``among`` which one audits."""
     random = np.random.default_rng(seed)
     halves = np.zeros((_SHADOWS, panel.persons), dtype=np.bool_)
@@ -53,7 +53,9 @@ def forests(panel: Panel, inside: Mask, *, among: Mask, seed: int) -> Losses:
 
     def losses(who: Mask, number: int) -> NDArray[np.float64]:
         rows = who[panel.person]
-        forest = RandomForestClassifier(_TREES, random_state=number).fit(panel.x[rows], panel.y[rows])
+        forest = RandomForestClassifier(_TREES, min_samples_leaf=leaf, random_state=number).fit(
+            panel.x[rows], panel.y[rows]
+        )
         sure = forest.predict_proba(panel.x)[np.arange(len(panel.y)), panel.y]
         return np.asarray(-np.log(np.clip(sure, 0.5 / _TREES, 1 - 0.5 / _TREES)))
 
@@ -175,7 +177,7 @@ def coverage(losses: Losses, *, runs: int, seed: int, by_site: bool) -> dict[str
     return {"auc": held[0] / runs, "tpr": held[1] / runs, "true auc": truth[0], "true tpr": truth[1]}
 
 
-def covered(panel: Panel, *, runs: int, seed: int) -> dict[str, dict[str, float]]:
+def covered(panel: Panel, *, runs: int, seed: int, leaf: int = 5) -> dict[str, dict[str, float]]:
     """Coverage over persons, and over sites of a target that was trained on whole sites."""
     random = np.random.default_rng(seed)
     everyone = np.ones(panel.persons, dtype=np.bool_)
@@ -183,8 +185,12 @@ def covered(panel: Panel, *, runs: int, seed: int) -> dict[str, dict[str, float]
     sites = random.permutation(np.unique(panel.site))
     by_site = np.isin(panel.site, sites[: len(sites) // 2])
     return {
-        "persons": coverage(forests(panel, drawn, among=everyone, seed=seed), runs=runs, seed=seed, by_site=False),
-        "sites": coverage(forests(panel, by_site, among=everyone, seed=seed), runs=runs, seed=seed, by_site=True),
+        "persons": coverage(
+            forests(panel, drawn, among=everyone, seed=seed, leaf=leaf), runs=runs, seed=seed, by_site=False
+        ),
+        "sites": coverage(
+            forests(panel, by_site, among=everyone, seed=seed, leaf=leaf), runs=runs, seed=seed, by_site=True
+        ),
     }
 
 

@@ -125,3 +125,8 @@ def test_members_that_split_a_person_are_refused_before_the_training() -> None:
     population = panel(20)
     with pytest.raises(InputError, match="members: person 'p"):
         audit(population, members=np.arange(len(population)) % 2 == 0, trainer=never, progress=False)
+
+
+def test_defences_are_not_measured_on_units() -> None:
+    with pytest.raises(InputError, match="not on units yet"):
+        glasshouse.advise(panel(30), trainer=SklearnTrainer(estimator=DecisionTreeClassifier()), progress=False)
