@@ -141,7 +141,7 @@ def nulls(losses: Losses, *, runs: Iterable[int], seed: int) -> dict[str, dict[s
 def area(scores: NDArray[np.float64], members: Mask) -> float:
     """The share of pairs of a member and a non-member that are told apart; ties count half."""
     inside, outside = scores[members], np.sort(scores[~members])
-    low, high = (np.searchsorted(outside, inside, side=side) for side in ("left", "right"))  # type: ignore[call-overload]
+    low, high = (np.searchsorted(outside, inside, side=side) for side in ("left", "right"))
     return float((low + high).mean() / 2 / len(outside))
 
 

@@ -58,7 +58,7 @@ def measure(panel: Panel, model: str, *, seed: int, shadows: int = 8) -> dict[st
         ratios = np.log(np.clip(scores, 1e-12, 1)) - np.log(np.clip(1 - scores, 1e-12, 1)) if name != "lira" else scores
         best = np.full(len(sizes), -np.inf)
         np.maximum.at(best, person, ratios)
-        total = np.bincount(person, ratios)
+        total = np.asarray(np.bincount(person, ratios), dtype=np.float64)
         joint = result.outcomes[name].scores
         found[name] = {
             "rows": identified(scores, inside),

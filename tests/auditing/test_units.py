@@ -20,6 +20,7 @@ from glasshouse.data import Units, complementary_halves
 from glasshouse.evaluation.best import AttackCache
 from glasshouse.evidence import Evidence, read_evidence
 from glasshouse.evidence.units import UnitView
+from glasshouse.report import render_html
 
 
 def panel(persons: int = 150, *, seed: int = 0) -> Population:
@@ -54,6 +55,8 @@ def test_persons_are_audited_and_rows_stay_inside(audited: AuditResult) -> None:
     assert "person" in rows
     assert "150 persons" in audited.context.settings["units"]
     assert "persons" in str(audited)
+    assert "Persons most at risk" in str(audited)
+    assert "Persons most at risk" in render_html(audited.summary())
 
 
 def test_the_score_of_a_unit_is_the_joined_ratio_of_its_rows(audited: AuditResult) -> None:

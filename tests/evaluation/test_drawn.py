@@ -62,7 +62,7 @@ def test_a_leak_within_strata_is_found_though_strata_differ_by_more() -> None:
     random = np.random.default_rng(3)
     towns = np.arange(600) % 3
     members = random.random(600) < 0.5
-    scores = 10.0 * towns + members
+    scores = np.asarray(10.0 * towns + members, dtype=np.float64)
     draw = WithinStrata(by=towns).drawn(600, None, {})
     assert leak_test({"a": scores}, members, draw=draw).p_value == 0.0005
 

@@ -46,7 +46,7 @@ def read_archive(section: TableSection, path: Path) -> Dataset:
     with guarded(path, what="an archive of records"), placed(path):
         if section.regression is None:
             check_classes(arrays["y"], say="regression: true in the section data")
-        known = {"ids": arrays.get("ids"), "unit": section.units(arrays[own[0]] if own else None)}
+        known: dict[str, Any] = {"ids": arrays.get("ids"), "unit": section.units(arrays[own[0]] if own else None)}
         population = Population(arrays["x"], arrays["y"], regression=bool(section.regression), **known)
     for name in section.groups:
         if arrays[name].shape != (len(population),):
