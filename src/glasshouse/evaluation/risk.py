@@ -33,6 +33,11 @@ class RiskFigures:
     alike: tuple[float, ...]  # the same if all units had the same risk
     chance: tuple[float, ...]  # the same if the attack guessed
 
+    def __post_init__(self) -> None:
+        """A file may say anything."""
+        if {len(self.observed), len(self.alike), len(self.chance)} != {_BINS} or self.units < 1:
+            raise ValueError(f"risk: give {_BINS} bins of one unit or more.")
+
     @property
     def hidden(self) -> bool:
         """Whether the average hides units that are identified nearly always."""
@@ -46,7 +51,7 @@ class RiskFigures:
         )
         if not self.hidden:
             return f"{average}, and no {unit}s stand out: the risk is as even as chance makes it."
-        one_in = max(1, round(self.units / self.always))
+        one_in = max(1, round(self.units / max(1, self.always)))
         who = f"1 in {one_in} {unit}s" if one_in > 1 else f"nearly all {unit}s"
         return (
             f"{average}. The average hides {who} ({self.always} of {self.units}) who are identified nearly always; if "
