@@ -32,6 +32,10 @@ class Tiny(nn.Module):
         return logits
 
 
+def area(result: Any, name: str) -> float:
+    return float(result.outcomes[name].metrics.auc)
+
+
 def texts(count: int = 60) -> Any:
     random = np.random.default_rng(0)
     made = ["".join(random.choice(list("abcdefghijkl"), size=random.integers(4, 9))) for _ in range(count)]
@@ -145,8 +149,8 @@ def test_members_texts_are_found(adapters: LoRA | None, tmp_path: Any) -> None:
         population, members=halves(120), trainer=trainer, loss=loss, shadows=4, attacks=named, pool=pool, progress=False
     )
     assert not result.left_out
-    assert result.outcomes["base-parts"].metrics.auc > 0.8
-    assert result.outcomes["base-parts"].metrics.auc > result.outcomes["loss"].metrics.auc
+    assert area(result, "base-parts") > 0.8
+    assert area(result, "base-parts") > area(result, "loss")
     again = audit(
         population, members=halves(120), trainer=trainer, loss=loss, shadows=4, attacks=named, pool=pool, progress=False
     )

@@ -30,6 +30,7 @@ from glasshouse.data.labels import (
     one_column,
 )
 from glasshouse.data.records import Records, recognised
+from glasshouse.data.units import Units, as_units
 
 
 @dataclass(frozen=True, eq=False, init=False, repr=False)
@@ -71,6 +72,7 @@ class Population:
     ids: TextArray
     classes: NDArray[Any]
     regression: bool
+    unit: Units | None
 
     def __init__(
         self,
@@ -81,8 +83,9 @@ class Population:
         classes: ArrayLike | None = None,
         leave_out: Sequence[str] = (),
         regression: bool | None = None,
+        unit: ArrayLike | Units | str | None = None,
     ) -> None:
-        x, y, ids, classes = opened(x, y, ids=ids, classes=classes, leave_out=leave_out)
+        x, y, ids, classes, unit = opened(x, y, ids=ids, classes=classes, leave_out=leave_out, unit=unit)
         given = as_labels(y)
         if given.ndim != 1:
             raise InputError(
@@ -96,6 +99,7 @@ class Population:
         if given.dtype.kind == "f" and (wrong := not_finite(given)).any():
             raise InputError(f"population: the label of record {first_of(wrong)} is not a number.")
         vars(self).update(x=x, ids=as_ids(ids, len(given), place="population"), regression=bool(regression))
+        vars(self).update(unit=as_units(unit, len(given)))
         if regression:
             vars(self).update(y=as_targets(given, classes), classes=np.empty(0))
             return
@@ -174,12 +178,16 @@ class Population:
         return self.classes[self.y] if len(self.classes) else self.y
 
     def fingerprint(self) -> str:
-        """A short hash of features, labels and ids, by which a report identifies its data.
+        """A short hash of features, labels, ids and units, by which a report identifies its data.
 
         Example:
             >>> len(Population([[0.0], [1.0]], [0, 1]).fingerprint())
             16
         """
+        found = self._fingerprint()
+        return found if self.unit is None else digest_arrays([np.array([found]), self.unit.names[self.unit.rows]])
+
+    def _fingerprint(self) -> str:
         if isinstance(self.x, Records):
             return digest_arrays([self.digests(), self.y, self.ids])
         if hasattr(self.x, "indptr"):
@@ -265,6 +273,7 @@ class Population:
             ids=joined_ids(train.ids, holdout.ids),
             classes=classes,
             regression=train.regression,
+            unit=_joined_units(train.unit, holdout.unit),
         )
         return Parts(whole, inside)
 
@@ -274,6 +283,16 @@ class Parts(NamedTuple):
 
     population: Population  # all records, those of the training first
     members: BoolArray  # [N] which records trained the target
+
+
+def _joined_units(train: Units | None, holdout: Units | None) -> Units | None:
+    """The units of both parts: equal names are one unit."""
+    if train is None or holdout is None:
+        if train is not holdout:
+            raise InputError("from_parts: only one of train and holdout has units; give unit= for both.")
+        return None
+    names = np.concatenate([one.names[one.rows] for one in (train, holdout)])
+    return Units(names, word=train.word, partly=train.partly)
 
 
 def _kind(classes: NDArray[Any]) -> str:

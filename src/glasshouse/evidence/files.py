@@ -28,7 +28,7 @@ _WRITTEN = (
     *("target_residual", "shadow_residual", "target_trace"),
 )
 _KNOWN = {
-    *(*_WRITTEN, *_PARTS, "target_ids", "shadow_ids", "label_ids", "members", "member_ids"),
+    *(*_WRITTEN, *_PARTS, "target_ids", "shadow_ids", "label_ids", "members", "member_ids", "unit"),
     *(f"{who}_{what}" for who in ("target", "shadow") for what in _OUTPUTS),
 }
 
@@ -52,7 +52,8 @@ def read_evidence(path: Path | str) -> EvidenceFile:
 
     If the target's records are in another order than the shadow models', give ``target_ids`` and ``shadow_ids`` in
     place of ``ids``: arrays named ``target_…`` are in the order of the one, and those named ``shadow_…`` in that of the
-    other. Labels and members could be in either, so they need ``label_ids`` [N] and ``member_ids`` [N] then.
+    other. Labels and members could be in either, so they need ``label_ids`` [N] and ``member_ids`` [N] then. ``unit``
+    [N], in the target's order, says whose record each one is.
 
     *csv, parquet*: one row for each model and record: ``model`` (``target`` or any other name), ``id``, ``member``
     (may be empty for the target), ``label``, and ``loss``, or ``logit_0, logit_1, …``, or ``probability_0, …``.
@@ -98,6 +99,8 @@ def write_evidence(path: Path | str, evidence: Evidence, *, members: BoolArray |
         arrays["members"] = members
     if evidence.parts is not None:
         arrays |= evidence.parts.arrays()
+    if evidence.unit is not None:
+        arrays["unit"] = evidence.unit.names[evidence.unit.rows]
     buffer = io.BytesIO()
     np.savez(buffer, **arrays)  # type: ignore[arg-type]
     return write_file(path, buffer.getvalue())
@@ -115,7 +118,7 @@ def _evidence_of(arrays: Arrays) -> EvidenceFile:
         raise InputError(f"target_{found[1]}: cannot be used together with target_{found[0]}; leave one of them out.")
     kind = found[0]
     for name, values in arrays.items():  # numpy would make numbers of text and truth values
-        if values.dtype.kind not in "iuf" and not name.endswith(("ids", "labels", "members")):
+        if values.dtype.kind not in "iuf" and not name.endswith(("ids", "labels", "members", "unit")):
             raise InputError(f"{name}: is of type {values.dtype}; save numbers.")
     if not arrays.keys() & {"shadow_members", *(f"shadow_{kind}" for kind in _OUTPUTS)}:  # no shadow models
         none = {f"shadow_{kind}": np.empty((0, *(shape := arrays[f"target_{kind}"].shape)))}
@@ -151,7 +154,12 @@ def _evidence_of(arrays: Arrays) -> EvidenceFile:
     elif not residuals:  # losses of a regression have no steps: an error of 0 is no vote
         given = outputs_to_losses(kind, target, shadow, labels, ids)
     evidence = Evidence(
-        **given, shadow_members=shadow_members, target_trace=arrays.get("target_trace"), parts=parts, ids=ids
+        **given,
+        shadow_members=shadow_members,
+        target_trace=arrays.get("target_trace"),
+        parts=parts,
+        ids=ids,
+        unit=arrays.get("unit"),
     )
     return EvidenceFile(evidence, None if members is None else as_members(members, ids.shape, place="members", ids=ids))
 

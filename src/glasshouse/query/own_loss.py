@@ -89,7 +89,7 @@ class OwnLoss(QueryOptions):
         loss = np.nansum(parts["loss"], axis=1)
         return Answers(
             loss=loss,
-            correct=None,
+            correct=np.empty(0, dtype=np.bool_),
             logits=None,
             notes=getattr(self.loss, "notes", ()),
             parts=parts if parts["loss"].shape[1] > 1 else None,

@@ -14,6 +14,8 @@ from typing import Any, get_type_hints
 from glasshouse.core.errors import raise_faults, shortened
 from glasshouse.core.table import Table
 from glasshouse.evaluation import Interval, PrivacyVerdict
+from glasshouse.evaluation.declared import DeclaredDraw
+from glasshouse.evaluation.risk import RiskFigures
 from glasshouse.report.advice import Advice
 from glasshouse.report.context import Context
 from glasshouse.report.figures import FIGURES, AttackFigures
@@ -26,7 +28,7 @@ FORMAT = 6
 _KINDS = {  # of what is read as it is written
     name: kind
     for name, kind in get_type_hints(Summary).items()
-    if name not in ("context", "attacks", "top_records", "written", "advice")
+    if name not in ("context", "attacks", "top_records", "written", "advice", "draw", "risk")
 }
 _KEYS = {"verdict_attack": "headline", "random_members": "drawn", "mismatch": "unlike", "quick_estimate": "estimate"}
 
@@ -57,6 +59,8 @@ def metrics_json(summary: Summary) -> dict[str, Any]:
         "unlike": summary.mismatch,
         "estimate": dumped["quick_estimate"],
         **({} if summary.texts is None else {"texts": _dumped(_KINDS["texts"], summary.texts)}),
+        **({} if summary.draw is None else {"draw": _dumped(DeclaredDraw, summary.draw)}),
+        **({} if summary.risk is None else {"risk": _dumped(RiskFigures, summary.risk)}),
     }
 
 
@@ -106,6 +110,8 @@ def summary_from(metrics: Mapping[str, Any], run: Mapping[str, Any]) -> Summary:
         ),
         written=moment(run.get("written")),
         advice=_adapter(Advice | None).validate_python(run.get("advice")),
+        draw=_adapter(DeclaredDraw | None).validate_python(metrics.get("draw")),
+        risk=_adapter(RiskFigures | None).validate_python(metrics.get("risk")),
         **read,
     )
 
