@@ -10,6 +10,8 @@ import torch
 from torch import nn
 
 from glasshouse import CausalLMTrainer, InputError, LoRA, TokenLoss, audit, tokenized
+from glasshouse.attacks import PartsBASE
+from glasshouse.evaluation import auc
 from glasshouse.query.own_loss import Batch
 from glasshouse.training.adapters import AdaptedBase
 
@@ -36,10 +38,10 @@ def area(result: Any, name: str) -> float:
     return float(result.outcomes[name].metrics.auc)
 
 
-def texts(count: int = 60) -> Any:
+def texts(count: int = 60, **more: Any) -> Any:
     random = np.random.default_rng(0)
     made = ["".join(random.choice(list("abcdefghijkl"), size=random.integers(4, 9))) for _ in range(count)]
-    return tokenized(made, lambda text: [ord(letter) - 96 for letter in text])
+    return tokenized(made, lambda text: [ord(letter) - 96 for letter in text], **more)
 
 
 def halves(count: int = 60) -> np.ndarray:
@@ -155,6 +157,26 @@ def test_members_texts_are_found(adapters: LoRA | None, tmp_path: Any) -> None:
         population, members=halves(120), trainer=trainer, loss=loss, shadows=4, attacks=named, pool=pool, progress=False
     )
     assert np.array_equal(again.outcomes["base-parts"].scores, result.outcomes["base-parts"].scores)
+
+
+def test_persons_are_audited_by_all_of_their_texts() -> None:
+    """Three texts of each person: all of them train a model or none, and what their tokens tell is joined."""
+    persons = np.arange(120) // 3
+    found = audit(
+        texts(120, unit=persons),
+        members=persons < 20,
+        trainer=CausalLMTrainer(module=Tiny, epochs=40, batch_size=8, learning_rate=0.01),
+        loss=TokenLoss(),
+        shadows=4,
+        attacks=["base-parts"],
+        progress=False,
+    )
+    scores = found.outcomes["base-parts"].scores
+    assert scores.shape == (40,)
+    assert (found.evidence.shadow_members.sum(axis=1) == 20).all()
+    assert found.by_unit is not None
+    alone = auc(PartsBASE().score(found.by_unit.rows.evidence), persons < 20)
+    assert auc(scores, found.evidence.ids.astype(int) < 20) > max(alone, 0.9)
 
 
 def test_what_is_not_a_text_is_refused() -> None:
