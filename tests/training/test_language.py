@@ -9,10 +9,22 @@ import pytest
 import torch
 from torch import nn
 
-from glasshouse import CausalLMTrainer, InputError, LoRA, TokenLoss, audit, tokenized
+from glasshouse import (
+    Attacker,
+    CausalLMTrainer,
+    InputError,
+    LabelOnly,
+    LoRA,
+    Population,
+    TokenLoss,
+    TorchTrainer,
+    audit,
+    tokenized,
+)
 from glasshouse.attacks import PartsBASE
 from glasshouse.evaluation import auc
 from glasshouse.query.own_loss import Batch
+from glasshouse.training import TransformersTrainer
 from glasshouse.training.adapters import AdaptedBase
 
 LETTERS = 12
@@ -184,8 +196,6 @@ def test_what_is_not_a_text_is_refused() -> None:
         tokenized(["ab", "a"], lambda text: [ord(letter) for letter in text])
     with pytest.raises(InputError, match="give one text per record"):
         tokenized([1, 2], lambda text: [1, 2])
-    from glasshouse import Population
-
     with pytest.raises(InputError, match=r"make it by tokenized\(texts, tokenizer\)"):
         CausalLMTrainer(module=Tiny)(Population.for_loss(np.ones((4, 2))), np.array([1, 1, 0, 0], bool), 0)
 
@@ -205,3 +215,17 @@ def test_texts_come_from_files(name: str, written: str, tmp_path: Any) -> None:
     if name != "texts.txt":
         with pytest.raises(InputError, match="record 0 has no text named 'body'; say column="):
             tokenized(tmp_path / name, lambda text: [ord(letter) for letter in text], column="body")
+
+
+def test_elsewhere_a_language_model_is_refused_with_where_it_belongs() -> None:
+    rows, labels = texts(20), np.arange(20) % 2
+    population = Population(rows.x, labels)
+    real = Population(rows.x, np.linspace(0.0, 1.0, 20), regression=True)
+    named = r"train it with CausalLMTrainer and audit tokenized\(texts, tokenizer\) with audit\(…, loss=TokenLoss\(\)\)"
+    more: dict[str, Any] = {"members": halves(20), "shadows": 0, "model": Tiny().eval()}
+    for asked, options in ((population, {}), (real, {}), (population, {"attacker": Attacker(query=LabelOnly())})):
+        with pytest.raises(InputError, match=named):
+            audit(asked, **more, **options)
+    for trainer in (TorchTrainer(module=Tiny), TransformersTrainer(module=Tiny)):
+        with pytest.raises(InputError, match=named):
+            trainer(population, halves(20), 0)

@@ -85,7 +85,7 @@ def audit(
             look with weaker attacks, and an estimate of what eight would find.
         loss: ``(model, batch) -> losses`` [B], or [B, T] of the parts of each record (tokens, labels, outputs): the
             negative logarithm of the likelihood that the model gives to each of ``batch.x``, ``batch.y``. By default
-            that of the class, or of the value of a regression. `glasshouse.losses` has those of other kinds of model.
+            that of the class, or of the value of a regression. `TokenLoss` and `MultiLabelLoss` are two that are ready.
 
     Example:
         >>> import numpy as np
