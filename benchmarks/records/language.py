@@ -1,9 +1,10 @@
 """Fine-tuned language models: attacks with eight shadow models beside those without, and what both cost.
 
 On each corpus, a GPT-2 of each size is trained on one part of the texts, and fine-tuned on half of another part: all
-weights, or adapters. The audited texts are the second part. On a GPU, `--device cuda` takes some five minutes.
+weights, or adapters. The audited texts are the second part. On a CPU they are fewer, and of the small size alone.
 
-Run: python benchmarks/records/language.py FOLDER [--device cuda] [--at-once 4] [--tiny]. Writes language.md beside it.
+Run: python benchmarks/records/language.py FOLDER [--part cost|found] [--device cuda] [--at-once 4] [--tiny]. It writes
+language.md beside itself.
 The folder holds NAME.txt, one text per line in random order, and NAME.npz with their token numbers (uint16, one text
 after another) and `sizes`; without the latter, words of the first part are tokens.
 """
@@ -31,7 +32,6 @@ from torch import nn
 
 from glasshouse import CausalLMTrainer, Evidence, LoRA, Population, TokenLoss, audit, tokenized
 from glasshouse.attacks import create
-from glasshouse.core.randomness import seed_for
 from glasshouse.evaluation import auc, roc
 from glasshouse.evidence import collect
 from glasshouse.pool import ShadowPool
@@ -63,6 +63,7 @@ class Plan:
     base: int  # texts that the model before fine-tuning saw, at most
     length: int  # tokens of a text at most
     pretraining: int  # epochs
+    first_batch: int  # texts per step of it
     tuning: int
     batch: int
     long: tuple[int, int]  # texts and tokens of the largest evidence
@@ -72,11 +73,13 @@ class Plan:
 SMALL = Size("0.4 M", 96, 2, 3e-3, 1e-3, 4e-3)
 LARGE = Size("26 M", 512, 8, 6e-4, 1e-4, 1e-3)
 FULL = Plan(
-    sizes=(SMALL, LARGE), audited=4000, base=20_000, length=80, pretraining=6, tuning=3, batch=32,
+    sizes=(SMALL, LARGE), audited=4000, base=20_000, length=80, pretraining=6, first_batch=128, tuning=3, batch=32,
     long=(10_000, 512), device="cuda",
 )  # fmt: skip
+ON_CPU = replace(FULL, sizes=(SMALL,), audited=1600, base=5000, length=64, pretraining=3, first_batch=32, device="cpu")
 TINY = Plan(
-    sizes=(SMALL._replace(width=16, layers=1),), audited=200, base=400, length=24, pretraining=2, tuning=4, batch=16,
+    sizes=(SMALL._replace(width=16, layers=1),), audited=200, base=400, length=24, pretraining=2, first_batch=64,
+    tuning=4, batch=16,
     long=(20, 64), device="cpu",
 )  # fmt: skip
 
@@ -139,7 +142,7 @@ def measure(corpus: Corpus, size: Size, plan: Plan) -> list[Row]:
     audited = corpus.population(range(len(corpus.texts) - plan.audited, len(corpus.texts)), plan.length)
     before = pretrained(corpus, size, plan)
     members = np.zeros(plan.audited, dtype=np.bool_)
-    members[np.random.default_rng(seed_for(0, corpus.name)).permutation(plan.audited)[: plan.audited // 2]] = True
+    members[np.random.default_rng(0).permutation(plan.audited)[: plan.audited // 2]] = True
     rows = []
     for tuning in ("all weights", "adapters"):
         started = time.perf_counter()
@@ -165,7 +168,7 @@ def pretrained(corpus: Corpus, size: Size, plan: Plan) -> nn.Module:
     """The model before fine-tuning, of texts that are not audited."""
     texts = corpus.population(range(min(plan.base, len(corpus.texts) - plan.audited)), plan.length)
     trainer = CausalLMTrainer(
-        module=lambda: gpt2(size, corpus.vocabulary, plan.length), epochs=plan.pretraining, batch_size=4 * plan.batch,
+        module=lambda: gpt2(size, corpus.vocabulary, plan.length), epochs=plan.pretraining, batch_size=plan.first_batch,
         learning_rate=size.pretraining, device=plan.device,
     )  # fmt: skip
     return trainer(texts, np.ones(len(texts), dtype=np.bool_), 0)
@@ -323,50 +326,62 @@ def table(rows: Sequence[Row]) -> str:
     return "\n".join(lines)
 
 
-def main() -> None:
-    """Measure, and write the table."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("folder", type=Path)
-    parser.add_argument("--device", default="cpu")
-    parser.add_argument("--at-once", type=int, default=1, help="audits, each in a process of its own")
-    parser.add_argument("--tiny", action="store_true")
-    parser.add_argument("--out", type=Path, default=Path(__file__).with_suffix(".md"))
-    given = parser.parse_args()
-    plan = replace(TINY if given.tiny else FULL, device=given.device)
-    corpora = [Corpus.read(path, words=2000) for path in sorted(given.folder.glob("*.txt"))]
-    machine = torch.cuda.get_device_name() if plan.device == "cuda" else "a CPU"
-    page = [
-        f"# Attacks on fine-tuned language models, on {machine}",
+def cost(corpora: Sequence[Corpus], plan: Plan, machine: str) -> list[str]:
+    """What training and asking cost."""
+    return [
+        f"## What it costs, on {machine}",
         "",
-        f"torch {torch.__version__}; {plan.audited} audited texts of at most {plan.length} tokens, half members; "
-        f"{plan.tuning} epochs of fine-tuning; eight shadow models. In per cent, with 95 % intervals from {RESAMPLED} "
-        f"resamples of the texts. {given.at_once} audits at once. Attacks from `loss` on have no "
-        f"shadow models; their reference is the model before fine-tuning.",
-        "",
-        "## What it costs",
-        "",
-        "Eight adapters in one pass, on one base, and one after another.",
+        f"Eight adapters in one pass, on one base, and one after another: {max(1, plan.tuning // 2)} epochs of "
+        f"{plan.audited // 2} texts.",
         "",
         "| size | adapters | seconds | peak MB |",
         "| --- | --- | --- | --- |",
         *(line for size in plan.sizes for line in together(corpora[0], size, plan)),
         "",
-        "Evidence of long texts, models of the largest size.",
+        "Evidence of long texts, from a target and eight shadow models of the largest size.",
         "",
         "| texts × tokens | evidence in MB | seconds to collect | peak MB | of the process | seconds of `base-parts` | "
         "peak MB of the process after it |",
         "| --- | --- | --- | --- | --- | --- | --- |",
         largest(corpora, plan.sizes[-1], plan),
         "",
-        "## What is found",
-        "",
     ]
+
+
+def main() -> None:
+    """Measure, and write the tables."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--part", choices=("cost", "found", "all"), default="all")
+    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--at-once", type=int, default=1, help="audits, each in a process of its own")
+    parser.add_argument("--tiny", action="store_true")
+    parser.add_argument("--out", type=Path, default=Path(__file__).with_suffix(".md"))
+    given = parser.parse_args()
+    plan = TINY if given.tiny else FULL if given.device == "cuda" else ON_CPU
+    plan = replace(plan, device=given.device)
+    corpora = [Corpus.read(path, words=2000) for path in sorted(given.folder.glob("*.txt"))]
+    machine = torch.cuda.get_device_name() if plan.device == "cuda" else "a CPU"
+    page = ["# Attacks on fine-tuned language models", ""]
+    page += cost(corpora, plan, f"{machine}, torch {torch.__version__}") if given.part != "found" else []
+    if given.part != "cost":
+        page += [f"## What is found, on {machine}, torch {torch.__version__}", "", found(plan), ""]
+        jobs = [(corpus, size, plan) for size in reversed(plan.sizes) for corpus in corpora]
+        with ProcessPoolExecutor(given.at_once, mp_context=get_context("spawn")) as pool:
+            for rows in as_completed([pool.submit(measure, *job) for job in jobs]):
+                page.append(table(rows.result()))
+                given.out.write_text("\n".join(page), encoding="utf-8")  # a run that is cut short leaves what it found
     given.out.write_text("\n".join(page), encoding="utf-8")
-    jobs = [(corpus, size, plan) for size in reversed(plan.sizes) for corpus in corpora]
-    with ProcessPoolExecutor(given.at_once, mp_context=get_context("spawn")) as pool:
-        for rows in as_completed([pool.submit(measure, *job) for job in jobs]):
-            page.append(table(rows.result()))
-            given.out.write_text("\n".join(page), encoding="utf-8")  # a run that is cut short leaves what it found
+
+
+def found(plan: Plan) -> str:
+    """What the tables of attacks are about."""
+    return (
+        f"{plan.audited} audited texts of at most {plan.length} tokens, half of them members; at most {plan.base} "
+        f"other texts trained the model before fine-tuning, for {plan.pretraining} epochs; {plan.tuning} epochs of "
+        f"fine-tuning; eight shadow models. In per cent, with 95 % intervals from {RESAMPLED} resamples of the texts. "
+        f"Attacks from `loss` on have no shadow models; their reference is the model before fine-tuning."
+    )
 
 
 if __name__ == "__main__":

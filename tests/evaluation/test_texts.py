@@ -50,7 +50,7 @@ def test_figures_worked_out_by_hand() -> None:
     # the target's third token: 3 instead of 0; its sixth: 2 instead of 1
     assert long.surprising == (2,)
     sentences = list(found.sentences())
-    assert "as if between 2.4 equally likely ones in texts of members, and 7.4" in sentences[0]
+    assert "as unsure as among 2.4 equally likely ones in texts of members, and among 7.4" in sentences[0]
     assert "continues 50.0 % of the rest word for word, and 0 of 1 texts" in sentences[1]
     assert "never saw a text 16.7 %, and 0.0 texts" in sentences[1]
 

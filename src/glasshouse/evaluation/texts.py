@@ -58,8 +58,8 @@ class TextLeak:
         if self.perplexities is not None:
             inside, outside = self.perplexities
             yield (
-                f"Perplexity: at each token the target hesitates as if between {inside:.1f} equally likely ones in "
-                f"texts of members, and {outside:.1f} in those of non-members."
+                f"Perplexity: at each token the target is as unsure as among {inside:.1f} equally likely ones in "
+                f"texts of members, and among {outside:.1f} in those of non-members."
             )
         if self.extraction is not None and self.whole is not None:
             told = (

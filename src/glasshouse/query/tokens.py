@@ -14,7 +14,7 @@ from glasshouse.core.outputs import unwrapped
 from glasshouse.query.own_loss import Batch
 
 _UNTOLD = 12.0  # the loss of a token of which an API tells nothing
-_LOGITS = {"cpu": 2**26, "cuda": 2**30}  # that are in memory at once
+_LOGITS = {"cpu": 2**26, "cuda": 2**28}  # that are in memory at once
 
 
 @dataclass(frozen=True, kw_only=True)
