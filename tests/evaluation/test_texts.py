@@ -70,6 +70,18 @@ def test_models_that_saw_a_text_do_not_count_and_half_of_the_evidence_is_marked(
     assert "shadow models" not in " ".join(alone.sentences())
 
 
+def test_the_fewest_tokens_with_half_of_the_evidence_are_marked() -> None:
+    """Three tokens say the same and one says nothing: two of the three are more than half, one is not."""
+    told = {"compressed": np.zeros((1, 4), np.float32)}
+    shadow = np.array([[3, 3, 1, 3]] * 2, np.float32)
+    parts = PartLosses(target=np.ones(4, np.float32), shadow=shadow, offsets=np.array([0, 4]), details=told)
+    sums = parts.sums()
+    text = Evidence(target_loss=sums[0], shadow_loss=sums[1:], shadow_members=[[1], [0]], parts=parts)
+    found = text_leak(text, members=None, listed=np.array([0]))
+    assert found is not None
+    assert found.texts[0].surprising == (0, 1)
+
+
 def test_what_is_no_text_or_has_no_details_is_left_out() -> None:
     parts = two_texts().parts
     assert parts is not None

@@ -342,6 +342,7 @@ def test_saved_losses_of_tokens_are_all_that_an_attack_needs(tmp_path: Path) -> 
     for name, values in evidence.parts.arrays().items():
         assert np.array_equal(again.parts.arrays()[name], values)
     assert np.array_equal(again.target_loss, evidence.target_loss)
+    assert np.array_equal(again.parts.details["reference"], parts()["parts_reference"])
     # of densities the smallest is subtracted from every part and from every sum
     np.savez(tmp_path / "shifted.npz", **parts(target_loss=np.array([2.3, 3.0]), shadow_loss=[[3.4, 2.0], [3.5, 2.2]]))
     assert read_evidence(tmp_path / "shifted.npz").evidence.target_loss == pytest.approx([2.3, 3.0])

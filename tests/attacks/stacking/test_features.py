@@ -78,8 +78,8 @@ def test_features_of_parts_are_sums_over_a_records_parts(mode: Mode, each: bool)
     """The twin asks about every part as a record of its own, and adds up one record at a time."""
     evidence = made(0, records=1100, models=8)  # more than two blocks
     references = np.array([0, 1, 4, 5, 6, 7])[:, None]
-    if each:
-        references = np.random.default_rng(0).permuted(np.tile(references, (1, 1100)), axis=0)
+    if each:  # other models for each record
+        references = np.random.default_rng(0).permuted(np.tile(np.arange(8)[:, None], (1, 1100)), axis=0)[:6]
     usual, records = usual_of(evidence, references, mode=mode), np.random.default_rng(1).permutation(1100)[:700]
     for model in (None, 2):
         view = evidence.among(references, model=model)
