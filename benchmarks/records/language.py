@@ -115,12 +115,14 @@ def gpt2(size: Size, vocabulary: int, length: int) -> nn.Module:
     """A GPT-2 with random weights, without dropout."""
     from transformers import GPT2Config, GPT2LMHeadModel
 
-    return GPT2LMHeadModel(
+    make: Any = GPT2LMHeadModel
+    made: nn.Module = make(
         GPT2Config(
             vocab_size=vocabulary, n_positions=length, n_embd=size.width, n_layer=size.layers,
             n_head=max(1, size.width // 64), resid_pdrop=0.0, embd_pdrop=0.0, attn_pdrop=0.0,
         )
     )  # fmt: skip
+    return made
 
 
 class Row(NamedTuple):
@@ -134,7 +136,6 @@ class Row(NamedTuple):
     spread: dict[str, tuple[tuple[float, float], ...]]  # 95 % intervals
     times: tuple[float, float, float]  # base-parts' rate at 1 % over EZ-MIA's, with its interval
     beside: tuple[float, float, float]  # stacked's rate at 1 % less that of the best single attack
-    seconds: float
 
 
 def measure(corpus: Corpus, size: Size, plan: Plan) -> list[Row]:
@@ -145,7 +146,6 @@ def measure(corpus: Corpus, size: Size, plan: Plan) -> list[Row]:
     members[np.random.default_rng(0).permutation(plan.audited)[: plan.audited // 2]] = True
     rows = []
     for tuning in ("all weights", "adapters"):
-        started = time.perf_counter()
         trainer = tuner(before, size, plan, adapters=tuning == "adapters")
         result = audit(
             audited, members=members, trainer=trainer, loss=TokenLoss(reference=before, details=True), shadows=8,
@@ -154,14 +154,17 @@ def measure(corpus: Corpus, size: Size, plan: Plan) -> list[Row]:
         if result.left_out:
             raise RuntimeError(f"{dict(result.left_out)}")
         scores = {name: result.outcomes[name].scores for name in (*WITH_POOL, *ALONE)}
-        rows.append(
-            Row(
-                corpus.name, size.name, tuning, perplexities(result.evidence, members), *figures(scores, members),
-                time.perf_counter() - started,
-            )
-        )  # fmt: skip
+        rows.append(row_of(corpus.name, size.name, tuning, result.evidence, scores, members))
         print(table(rows[-1:]), flush=True)
     return rows
+
+
+def row_of(
+    corpus: str, size: str, tuning: str, evidence: Evidence, scores: dict[str, Any], members: NDArray[np.bool_]
+) -> Row:
+    """One audit, with all figures and their intervals."""
+    values, spread, times, beside = figures(scores, members)
+    return Row(corpus, size, tuning, perplexities(evidence, members), values, spread, times, beside)
 
 
 def pretrained(corpus: Corpus, size: Size, plan: Plan) -> nn.Module:
@@ -314,7 +317,7 @@ def table(rows: Sequence[Row]) -> str:
             f"Perplexity {before:.1f} before fine-tuning; after it {inside:.1f} of members, {outside:.1f} of others. "
             f"`base-parts` over `ez-mia` at 1 %: {row.times[0]:.1f} times ({row.times[1]:.1f}–{row.times[2]:.1f}). "
             f"`stacked` less the best single attack: {100 * row.beside[0]:+.1f} points ({100 * row.beside[1]:+.1f} to "
-            f"{100 * row.beside[2]:+.1f}). {row.seconds:.0f} seconds in all.",
+            f"{100 * row.beside[2]:+.1f}).",
             "",
             "| attack | AUC | TPR at 1 % | at 0.1 % |",
             "| --- | --- | --- | --- |",

@@ -45,8 +45,9 @@ def test_figures_worked_out_by_hand() -> None:
     assert found.extraction.by_others == pytest.approx(1 / 6)
     assert found.whole == (0, 0.0)
     short, long = found.texts
-    assert (short.id, short.tokens, short.extraction) == ("short", 4, dataclasses.replace(
-        found.extraction, by_target=1.0, by_others=pytest.approx(1 / 3)))  # fmt: skip
+    assert (short.id, short.tokens) == ("short", 4)
+    assert short.extraction is not None
+    assert (short.extraction.by_target, short.extraction.by_others) == pytest.approx((1.0, 1 / 3))
     # the target's third token: 3 instead of 0; its sixth: 2 instead of 1
     assert long.surprising == (2,)
     sentences = list(found.sentences())
@@ -62,7 +63,7 @@ def test_models_that_saw_a_text_do_not_count_and_half_of_the_evidence_is_marked(
     assert found.extraction is not None
     assert found.extraction.by_others == 1.0
     assert found.whole == (0, 1.0)
-    everyone = dataclasses.replace(evidence, shadow_members=np.ones((2, 2)))
+    everyone = dataclasses.replace(evidence, shadow_members=np.ones((2, 2), dtype=np.bool_))
     alone = text_leak(everyone, members=np.array([True, False]), listed=np.array([0]), mode="offline")
     assert alone is not None
     assert alone.extraction is not None

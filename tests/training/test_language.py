@@ -223,9 +223,9 @@ def test_elsewhere_a_language_model_is_refused_with_where_it_belongs() -> None:
     real = Population(rows.x, np.linspace(0.0, 1.0, 20), regression=True)
     named = r"train it with CausalLMTrainer and audit tokenized\(texts, tokenizer\) with audit\(…, loss=TokenLoss\(\)\)"
     more: dict[str, Any] = {"members": halves(20), "shadows": 0, "model": Tiny().eval()}
-    for asked, options in ((population, {}), (real, {}), (population, {"attacker": Attacker(query=LabelOnly())})):
+    for asked, attacker in ((population, Attacker()), (real, Attacker()), (population, Attacker(query=LabelOnly()))):
         with pytest.raises(InputError, match=named):
-            audit(asked, **more, **options)
+            audit(asked, attacker=attacker, **more)
     for trainer in (TorchTrainer(module=Tiny), TransformersTrainer(module=Tiny)):
         with pytest.raises(InputError, match=named):
             trainer(population, halves(20), 0)

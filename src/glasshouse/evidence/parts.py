@@ -98,7 +98,11 @@ class PartLosses:
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """All that is known, by the names that a file of evidence has."""
-        found = {"target_parts": self.target, "shadow_parts": self.shadow, "part_offsets": self.offsets}
+        found: dict[str, NDArray[Any]] = {
+            "target_parts": self.target,
+            "shadow_parts": self.shadow,
+            "part_offsets": self.offsets,
+        }
         return found | {f"parts_{name}": values for name, values in self.details.items()}
 
     def scaled(self, factors: FloatArray) -> PartLosses:
