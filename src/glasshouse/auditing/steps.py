@@ -53,6 +53,7 @@ from glasshouse.training.trainer import Trainer
 
 CHEAP_ATTACKS = ("loss", "class-loss", "modified-entropy", "hinge", "public-quantile", "trace")  # need no shadow model
 PART_ATTACKS = ("base-parts", "lira-parts")  # where the loss of a record has parts
+TOKEN_ATTACKS = ("zlib", "min-k", "min-k++", "wbc", "ez-mia")  # the same, and no shadow model is needed
 REFERENCE_ATTACKS = (*CHEAP_ATTACKS, "calibration", "base", "rmia")  # one reference model is enough
 
 _NO_PUBLIC = (
@@ -179,7 +180,7 @@ def default_attacks(attacks: Any, usual: Sequence[str], models: int, *, parts: b
     """
     if attacks is not usual or models not in (0, 1):
         return (*usual, *PART_ATTACKS) if attacks is usual and parts else attacks
-    return REFERENCE_ATTACKS if models else CHEAP_ATTACKS
+    return (*(REFERENCE_ATTACKS if models else CHEAP_ATTACKS), *(TOKEN_ATTACKS if parts else ()))
 
 
 def audit_view(

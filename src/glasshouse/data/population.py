@@ -120,7 +120,12 @@ class Population:
 
     @classmethod
     def for_loss(
-        cls, x: Any, y: ArrayLike | None = None, *, ids: Sequence[Any] | NDArray[Any] | str | None = None
+        cls,
+        x: Any,
+        y: ArrayLike | None = None,
+        *,
+        ids: Sequence[Any] | NDArray[Any] | str | None = None,
+        unit: Any = None,
     ) -> Population:
         """Records for an audit with a loss of its own, ``audit(…, loss=…)``: outcomes of any shape, or none.
 
@@ -129,6 +134,7 @@ class Population:
             y: [N, ...] what the loss needs to know beside the inputs, such as several labels of a record, or the time
                 and the event of a survival model; nothing for texts, of which every token is predicted.
             ids: [N] as for `Population`.
+            unit: [N] as for `Population`.
 
         Example:
             >>> Population.for_loss(["the first text", "the second"])
@@ -139,7 +145,7 @@ class Population:
         if y is None:
             first = next(iter(x.values()), ()) if isinstance(x, Mapping) else x
             y = np.empty((first.shape[0] if hasattr(first, "shape") else len(first), 0))
-        x, y, ids, _ = opened(x, y, ids=ids)
+        x, y, ids, _, unit = opened(x, y, ids=ids, unit=unit)
         outcomes = as_array(y if hasattr(y, "shape") else np.asarray(y))
         if not count_records(x) or outcomes.shape[:1] != (count_records(x),):
             raise InputError(
@@ -152,7 +158,8 @@ class Population:
             raise InputError(f"population: the outcome of record {first_of(wrong)} is not a number.")
         made = object.__new__(cls)
         names = as_ids(ids, len(outcomes), place="population")
-        vars(made).update(x=x, y=outcomes, ids=names, classes=np.empty(0), regression=False)
+        units = as_units(unit, len(outcomes))
+        vars(made).update(x=x, y=outcomes, ids=names, unit=units, classes=np.empty(0), regression=False)
         return made
 
     def __len__(self) -> int:
@@ -252,7 +259,8 @@ class Population:
             if labels[0].shape[1:] != labels[1].shape[1:]:
                 raise InputError("from_parts: outcomes of train and holdout have different shapes.")
             x, ids = joined(train.x, holdout.x), joined_ids(train.ids, holdout.ids)
-            return Parts(cls.for_loss(x, np.concatenate(labels), ids=ids), inside)
+            unit = _joined_units(train.unit, holdout.unit)
+            return Parts(cls.for_loss(x, np.concatenate(labels), ids=ids, unit=unit), inside)
         classes = None
         if not train.regression:
             kinds = [_kind(part.classes) for part in (train, holdout)]

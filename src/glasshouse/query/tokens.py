@@ -32,7 +32,7 @@ class TokenLoss:
     Example:
         >>> batch = Batch({"input_ids": np.array([[1, 2]]), "attention_mask": np.array([[1, 1]])}, np.ones((1, 1)), "a")
         >>> TokenLoss()(lambda x: np.log([[0.5]]), batch)["loss"].round(3)
-        array([[0.693]])
+        array([[0.693]], dtype=float32)
     """
 
     reference: Any = None
