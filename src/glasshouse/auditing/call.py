@@ -85,7 +85,7 @@ def audit(
             look with weaker attacks, and an estimate of what eight would find.
         loss: ``(model, batch) -> losses`` [B], or [B, T] of the parts of each record (tokens, labels, outputs): the
             negative logarithm of the likelihood that the model gives to each of ``batch.x``, ``batch.y``. By default
-            that of the class, or of the value of a regression. `glasshouse.losses` has those of other kinds of model.
+            that of the class, or of the value of a regression. `TokenLoss` and `MultiLabelLoss` are two that are ready.
 
     Example:
         >>> import numpy as np
@@ -125,6 +125,7 @@ def audit(
         evaluation.fprs, mask[judged] if units is None else units.members(mask[judged], place="members")
     )
     groups = {name: values[judged] for name, values in as_groups(evaluation.groups, len(population)).items()}
+    words = None if evaluation.words is None else [evaluation.words[at] for at in judged.tolist()]
     public, prior = attacker.public is not None, attacker.prior
     if public and np.ndim(prior):
         prior = np.asarray(prior)[judged]
@@ -188,7 +189,7 @@ def audit(
         parts.pop("view"),
         made,
         estimated=not attacker.labels_only and loss is None and units is None,
-        evaluation=dataclasses.replace(evaluation, fprs=fprs, groups=parts.pop("groups")),
+        evaluation=dataclasses.replace(evaluation, fprs=fprs, groups=parts.pop("groups"), words=words),
         context=context,
         compute=compute,
         progress=progress,

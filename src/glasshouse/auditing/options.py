@@ -122,6 +122,8 @@ class Evaluation:
         threshold: ``"mean"`` or the careful ``"max"`` of the simulated targets' thresholds.
         groups: columns that divide the records, by name, such as ``{"sex": […], "age": […]}``, one value per record.
             The report shows the leak of each group. Numbers with many different values are cut into quartiles.
+        words: [N] the tokens of every text, as `text_tokens` gives them: the report then shows the most exposed texts.
+            By default it shows which of their tokens surprise, but no words.
         claim: a stated (ε, δ) to judge: a `PrivacyClaim`, or a mapping with ``epsilon`` and perhaps ``delta``.
         design: how the members were chosen, a `glasshouse.data.design.Design`, its name, or a mapping with its name:
             tests, intervals and ε follow it. By default records, or units, are taken as drawn at random, and it is
@@ -135,6 +137,7 @@ class Evaluation:
     fprs: Sequence[float] | None = option(None, file="list[Share] | None")
     threshold: ThresholdRule = option("mean", file='Literal["mean", "max"]', was="policy")
     groups: Mapping[str, ArrayLike] | None = option(None)
+    words: Sequence[Sequence[str]] | None = option(None, of=("records", "evidence"))
     claim: PrivacyClaim | Mapping[str, float] | None = option(None, file="ClaimSection | None")
     design: Design | str | Mapping[str, Any] | None = option(
         None, file="str | dict[str, Any] | None", of=("records", "evidence")

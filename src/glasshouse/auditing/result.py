@@ -6,7 +6,7 @@ import dataclasses
 import functools
 import importlib.util
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -20,6 +20,7 @@ from glasshouse.evaluation import AttackOutcome, PrivacyVerdict, RandomMembers, 
 from glasshouse.evaluation.declared import DeclaredDraw
 from glasshouse.evaluation.quick_estimate import QuickEstimate
 from glasshouse.evaluation.risk import UnitRisk
+from glasshouse.evaluation.texts import text_leak
 from glasshouse.evidence import Evidence, write_evidence
 from glasshouse.evidence.units import UnitView
 from glasshouse.io.files import write_file
@@ -34,6 +35,8 @@ from glasshouse.report.policy import Policy, stored_policy
 from glasshouse.report.redaction import Redactor, redacted_context
 from glasshouse.report.run_folder import listed
 from glasshouse.report.terminal import summary_text
+
+_TEXTS = 20  # of the most exposed ones in a report
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
@@ -54,6 +57,7 @@ class AuditResult:
         random_members: whether members can be told from others without the target; None if that could not be tested.
         mismatch: what a reader must know if the target is unlike the shadow models; empty if it is like them.
         groups: columns [N] that divide the records, by name, as the user gave them.
+        words: [N] the tokens of every text, to be shown in the report; None shows none.
         quick_estimate: with one or no shadow model, an estimate of what eight would find; None otherwise.
         advice: defences that were measured for this model (`advised`); None if none were.
         declared: the declared draw of the members, and what speaks against it; None if none was declared.
@@ -74,6 +78,7 @@ class AuditResult:
     random_members: RandomMembers | None = None
     mismatch: str = ""
     groups: Mapping[str, np.ndarray] = field(default_factory=dict)
+    words: Sequence[Sequence[str]] | None = None
     quick_estimate: QuickEstimate | None = None
     advice: Advice | None = None
     by_unit: UnitView | None = None
@@ -202,7 +207,7 @@ class AuditResult:
 
     @functools.cached_property
     def _summary(self) -> Summary:
-        return summarise(
+        found = summarise(
             self.outcomes,
             context=self.context,
             records=self.records(),
@@ -219,6 +224,12 @@ class AuditResult:
             draw=self.declared,
             risk=None if self.risk is None else self.risk.figures(),
         )
+        names = found.top_records["id"][:_TEXTS] if "id" in found.top_records else np.empty(0, np.str_)
+        order = np.argsort(self.evidence.ids)
+        listed = order[np.searchsorted(self.evidence.ids, names, sorter=order)]
+        mode: Any = self.context.mode
+        texts = text_leak(self.evidence, members=self.members, listed=listed, mode=mode, words=self.words)
+        return dataclasses.replace(found, texts=texts)
 
     def advised(self, advice: Advice) -> AuditResult:
         """The same result, whose report quotes the defences that `glasshouse.advise` measured for this model."""
@@ -248,6 +259,7 @@ class AuditResult:
             labels=None if self.labels is None else self.labels[order],
             surroundings=None if self.surroundings is None else self.surroundings.of_records(order),
             groups=groups,
+            words=None,
             left_out=redactor.texts(self.left_out, ids),
             context=redacted_context(self.context, redactor, ids),
             risk=None if self.risk is None else self.risk.of_units(order),

@@ -297,6 +297,7 @@ def audit_view(
         context=context,
         surroundings=surroundings,
         groups={name: np.asarray(values) for name, values in groups.items()},
+        words=evaluation.words,
         left_out={**(left_out or {}), **failed},
         random_members=drawn,
         mismatch=unlike,

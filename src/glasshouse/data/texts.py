@@ -61,6 +61,24 @@ def tokenized(
     return Population.for_loss({"input_ids": numbers, "attention_mask": mask}, compressed, ids=ids, unit=unit)
 
 
+def text_tokens(population: Population, decode: Callable[[int], str]) -> list[list[str]]:
+    """The tokens of every text in words, for ``Evaluation(words=…)``.
+
+    Args:
+        population: from `tokenized`.
+        decode: from a token's number to its text, such as ``lambda number: tokenizer.decode([number])``.
+
+    Example:
+        >>> population = tokenized(["ab", "abc"], lambda text: [ord(letter) - 96 for letter in text])
+        >>> text_tokens(population, lambda number: chr(number + 96))
+        [['a', 'b'], ['a', 'b', 'c']]
+    """
+    rows = zip(population.x["input_ids"], population.x["attention_mask"], strict=True)
+    told = [[int(number) for number in numbers[mask > 0]] for numbers, mask in rows]
+    known = {number: decode(number) for number in sorted({number for row in told for number in row})}
+    return [[known[number] for number in row] for row in told]
+
+
 def _from_file(path: Path, column: str) -> list[str]:
     """The texts of a file, in their order."""
     file_size(path)

@@ -99,7 +99,7 @@ def _from_own_losses(
         ids=pool.population.ids,
         parts=parts,
         unit=getattr(pool.population, "unit", None),
-        notes=(_OWN_NOTE,),
+        notes=(_OWN_NOTE, *answers.notes),
     )
 
 

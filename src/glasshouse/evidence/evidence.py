@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -231,9 +231,13 @@ class Evidence:
         taken |= {"unit": None if self.unit is None else self.unit.at(at)}
         return self._part(**taken, parts=None if self.parts is None else self.parts.of_records(at))
 
-    def losses_alone(self) -> Evidence:
-        """The same evidence without logits, trace and public records, which attacks on losses do not need."""
-        return self._part(target_logits=None, shadow_logits=None, target_trace=None, public=None, notes=())
+    def losses_alone(self, *, details: bool = True) -> Evidence:
+        """The same evidence without logits, trace and public records, which attacks on losses do not need.
+
+        Without ``details`` of its parts too.
+        """
+        parts = self.parts if details or self.parts is None else replace(self.parts, details={})
+        return self._part(target_logits=None, shadow_logits=None, target_trace=None, parts=parts, public=None, notes=())
 
     def of_parts(self) -> Evidence:
         """Evidence in which every part of a record, such as a token of a text, is a record of its own."""
@@ -251,6 +255,12 @@ class Evidence:
     def with_ids(self, ids: TextArray) -> Evidence:
         """The same evidence with other names [N] of the records."""
         return self._part(ids=ids)
+
+    def with_target_loss(self, loss: FloatArray) -> Evidence:
+        """The same evidence with other losses [N] of the target; those of a record's parts change in proportion."""
+        before = self.target_loss
+        factors = np.divide(loss, before, out=np.ones_like(loss), where=before > 0)
+        return self._part(target_loss=loss, parts=None if self.parts is None else self.parts.scaled(factors))
 
     def with_units(self, unit: ArrayLike | Units | None) -> Evidence:
         """The same evidence with units [N]: whose record each one is."""

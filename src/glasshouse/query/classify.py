@@ -364,5 +364,5 @@ def _checked_shape(answer: NDArray[Any], records: int, classes: int) -> NDArray[
     real = " If it predicts real numbers, say Population(x, y, regression=True)." if answer.size == records else ""
     raise InputError(
         f"model: it answered {records} records with shape {answer.shape}; expected [{records}, {classes}], one "
-        f"logit for each of the population's {classes} classes.{real}"
+        f"logit for each of the population's {classes} classes.{real}{outputs.of_tokens(answer.shape)}"
     )

@@ -19,6 +19,7 @@ from glasshouse.evaluation.groups import GroupLeak, WorstCell, group_leaks, wors
 from glasshouse.evaluation.leakage import Power, audit_power
 from glasshouse.evaluation.quick_estimate import QuickEstimate
 from glasshouse.evaluation.risk import RiskFigures
+from glasshouse.evaluation.texts import TextLeak
 from glasshouse.report.advice import Advice
 from glasshouse.report.context import Context
 from glasshouse.report.decision.conclusion import (
@@ -60,6 +61,7 @@ class Summary:
     power: Power | None = None  # which leak this audit could have shown; None if the members are not known
     quick_estimate: QuickEstimate | None = None  # of what eight shadow models would find; None with two or more
     mismatch: bool = False  # the target answers unlike its shadow models, so that what comes from these is withheld
+    texts: TextLeak | None = None  # what a language model knows by heart; None for other models
     written: datetime | None = None  # when the run was saved; None if it was not
     advice: Advice | None = None  # defences that were measured for this model; None if none were
     draw: DeclaredDraw | None = None  # the declared draw of the members; None if none was declared

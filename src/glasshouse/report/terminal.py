@@ -21,6 +21,7 @@ from glasshouse.report.format import percent, rate
 from glasshouse.report.policy import Policy
 from glasshouse.report.summary import Summary
 
+_FEW_TEXTS = 5
 _WIDTH = 80  # of a summary as text
 _ATTACKS = "Attacks (95 % intervals in brackets)"
 
@@ -45,6 +46,11 @@ def print_summary(summary: Summary, console: Console, *, policy: Policy | None =
     if summary.conclusion.lists_records:
         console.print()
         console.print(_records(summary))
+        if summary.texts is not None:
+            console.print("\nTheir texts (■: a token that only models trained on the text know)", highlight=False)
+            for text in summary.texts.texts[:_FEW_TEXTS]:
+                told = "".join(f"[{word}]" if found and text.words else word for word, found in text.pieces())
+                console.print(_safe(f"{text.id}: {told}"), highlight=False)
     if not verbose:
         console.print("\nNotes, ε and precision in full: --verbose, or the report.", highlight=False)
     else:
@@ -78,6 +84,8 @@ def _facts(summary: Summary, rating: Rating, policy: Policy | None) -> Iterator[
         yield summary.risk.sentence(unit_of(summary).removesuffix("s"))
     if estimated := verdict.whole_sentence(summary.attack(summary.strongest)):
         yield estimated
+    if summary.texts is not None:
+        yield from summary.texts.sentences()
     if summary.quick_estimate is not None:
         yield summary.quick_estimate.sentence()
     for step in next_steps(summary, rating, policy)[:1]:
