@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 from glasshouse import InputError
 from glasshouse.io.files import write_file
+from glasshouse_experiments.authors import MARK
 from glasshouse_experiments.causes import cause_of
 from glasshouse_experiments.cells import paper_rows
 
@@ -60,7 +61,7 @@ def run_cells(results: Path) -> list[dict[str, Any]]:
     found: dict[tuple[str, ...], dict[str, Any]] = {}
     for path in sorted(results.glob("*.csv")):
         for row in csv.DictReader(path.read_text(encoding="utf-8").splitlines()):
-            if row["table"] in _NAMES and row["verdict"] != "not printed":
+            if row["table"] in _NAMES and row["verdict"] != "not printed" and row["setting"] != MARK:
                 # the machine of a time is not a part of the paper's cell
                 setting = "" if row["table"] == "wall-clock-time" else row["setting"]
                 key = (row["table"], row["dataset"].lower(), row["mode"], row["K"], setting, row["attack"])
