@@ -11,7 +11,9 @@ from glasshouse_experiments.settings import Preset
 __all__ = ["LIMIT", "MEASURED_WITH", "SECONDS"]
 
 LIMIT = 600.0
-MEASURED_WITH = Preset(targets=2, datasets=("cora", "citeseer", "digits"), most_shadows=8, light=True)
+MEASURED_WITH = Preset(
+    targets=2, datasets=("cora", "citeseer", "digits", "cora-mismatched"), most_shadows=8, light=True
+)
 # Wall seconds in the order of the runs, so later ones find models and scores of earlier ones. Two cores (AMD EPYC) that
 # nothing else used but, at times, small tests: the whole command took 404 s. "mismatch" and "authors" were measured
 # later, beside other work.
@@ -27,7 +29,7 @@ SECONDS: dict[str, float] = {
     "samplers": 69.1,
     "vary-m": 4.3,
     "wall-clock": 2.7,
-    "roc": 0.3,
+    "roc": 0.5,
     "dp-bound": 60.7,
     "beyond": 35.1,
     "beyond-mismatch": 22.0,
