@@ -51,7 +51,7 @@ def test_rmia_counts_pairs_of_a_shadow_model_and_a_z(scene: Scene, mode: Mode) -
 
 
 def test_rmia_ranks_online_like_the_texts_form_and_has_smaller_large_scores(scene: Scene) -> None:
-    theirs, ours = AuthorsRMIA(z_share=1.0).score(scene), RMIA().score(scene)
+    theirs, ours = AuthorsRMIA(z_share=1.0).score(scene), RMIA().score(scene.evidence)
     order = np.argsort(ours)
     assert (np.diff(theirs[order]) >= 0).all()
     assert theirs.max() < ours.max() == 1.0
