@@ -7,13 +7,14 @@ difference, and which of them this experiment switches.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Self
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from scipy.special import expit
 from torch import Tensor, nn
 
 from glasshouse.core.arrays import BoolArray, FloatArray
@@ -30,10 +31,19 @@ from glasshouse_experiments.lineup import Lineup, modes
 from glasshouse_experiments.measures import at_shares, collected, cuts, ranking
 from glasshouse_experiments.settings import MISMATCHED
 
-__all__ = ["MARK", "AuthorsMLP", "AuthorsRMIA", "authors", "authors_beta", "authors_mismatch"]
+__all__ = [
+    "MARK",
+    "AuthorsBASE",
+    "AuthorsGBASE",
+    "AuthorsMLP",
+    "AuthorsRMIA",
+    "authors",
+    "authors_beta",
+    "authors_mismatch",
+]
 
 MARK = "authors' program"  # in the column "setting": these rows are not counted as ours
-_A = np.linspace(0.0, 1.0, 101)
+_SHARES = np.linspace(0.0, 1.0, 101)
 _REFERENCES = slice(2, 10)  # of the one simulated target, shadow model 0: all but it and its complement, at most eight
 _KEPT = 0.5  # share of edges that a query about the neighbourhood keeps
 
@@ -76,13 +86,20 @@ class AuthorsRMIA(GraphAttack):
         """Offline a: the one with the largest AUC over all nodes for shadow model 0 as the target."""
         if self.mode == "online":
             return 1.0
-        losses, members = every.shadow_loss[_REFERENCES], every.shadow_members[_REFERENCES]
+        return _best_on_one(every, lambda losses, members, share: _usual(losses, members, self.mode, share))
 
-        def area(share: float) -> float:
-            usual = _usual(losses, members, self.mode, share)
-            return area_under_roc(-every.shadow_loss[0] - usual, every.shadow_members[0])
 
-        return float(max(_A, key=area))
+def _best_on_one(every: Evidence, usual: Callable[[FloatArray, BoolArray, float], FloatArray]) -> float:
+    """The number in [0, 1] with the largest AUC over all nodes for shadow model 0 as the target.
+
+    ``usual`` gives what is subtracted from its log-confidences, [N], from losses and members of the references.
+    """
+    losses, members = every.shadow_loss[_REFERENCES], every.shadow_members[_REFERENCES]
+
+    def area(share: float) -> float:
+        return area_under_roc(-every.shadow_loss[0] - usual(losses, members, share), every.shadow_members[0])
+
+    return float(max(_SHARES, key=area))
 
 
 def _usual(losses: FloatArray, members: BoolArray, mode: Mode, share: float) -> FloatArray:
@@ -91,6 +108,61 @@ def _usual(losses: FloatArray, members: BoolArray, mode: Mode, share: float) -> 
         return log_mean_exp(-losses)
     outside = np.exp(log_mean_exp(-losses, where=~members))
     return np.log(((1 + share) * outside + 1 - share) / 2)
+
+
+@dataclass(frozen=True, kw_only=True)
+class AuthorsBASE(GraphAttack):
+    """Offline BASE with an α that is the best on one simulated target, not on all of them.
+
+    Example:
+        >>> AuthorsBASE().name
+        'authors-base'
+    """
+
+    name: ClassVar[str] = "authors-base"
+    posterior: ClassVar[bool] = True
+
+    def score(self, scene: Scene) -> FloatArray:
+        """Posteriors, [nodes]."""
+        scale = _best_on_one(
+            scene.zero_hop, lambda losses, members, share: share * log_mean_exp(-losses, where=~members)
+        )
+        own = scene.of_nodes(scene.zero_hop)
+        usual = log_mean_exp(-own.shadow_loss, where=~own.shadow_members)
+        return np.asarray(expit(-own.target_loss - scale * usual))
+
+
+@dataclass(frozen=True, kw_only=True)
+class AuthorsGBASE(GraphAttack):
+    """Offline G-BASE (MIA) with the factor 0.9 of the authors' logs on the expected signal, and in its sampler's BASE.
+
+    The text has a factor for BASE alone, and calls its benefit for G-BASE little to none.
+
+    Args:
+        scale: the factor.
+        samples: M.
+        seed: of the training sets.
+
+    Example:
+        >>> AuthorsGBASE().name, AuthorsGBASE().scale
+        ('authors-g-base', 0.9)
+    """
+
+    name: ClassVar[str] = "authors-g-base"
+    posterior: ClassVar[bool] = True
+
+    scale: float = 0.9
+    samples: int = 8
+    seed: int = 0
+
+    def score(self, scene: Scene) -> FloatArray:
+        """Posteriors, [nodes]."""
+        every, outside = scene.zero_hop, ~scene.shadow_members
+        sure = expit(-every.target_loss - self.scale * log_mean_exp(-every.shadow_loss, where=outside))
+        masks = generator(self.seed, "sets").random((self.samples, len(sure))) < sure
+        signals, usable = scene.toggled(masks), outside[:, scene.nodes]
+        odds = [-one[0] - self.scale * log_mean_exp(-one[1:], where=usable) for one in signals.swapaxes(0, 1)]
+        return np.asarray(expit(odds).mean(axis=0))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -193,8 +265,10 @@ def beside_the_paper(cells: Iterable[Cell]) -> Table:
 
 @experiment("authors", compare=beside_the_paper)
 def authors(bench: Bench) -> list[Cell]:
-    """RMIA's thresholds with K = 8 and 4."""
+    """Thresholds with K = 8 and 4."""
     attacks: Lineup = {(mode, count, MARK, "RMIA"): AuthorsRMIA(mode=mode) for mode, count in modes(8)}
+    attacks["offline", "4", MARK, "BASE"] = AuthorsBASE()
+    attacks["offline", "4", MARK, "G-BASE"] = AuthorsGBASE()
     return collected(bench.judged(attacks), cuts, table="thresholds", dataset=bench.setting.paper_name)
 
 

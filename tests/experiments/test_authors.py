@@ -7,14 +7,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from scipy.special import expit, logit
 from torch_geometric.data import Data
 
 from glasshouse.attacks import RMIA
 from glasshouse.core.randomness import generator
+from glasshouse.evaluation import auc
 from glasshouse.evidence import Mode
-from glasshouse.graph import Scene
+from glasshouse.graph import GBASE, Scene
 from glasshouse.graph.models.networks import build_gnn
-from glasshouse_experiments.authors import MARK, AuthorsMLP, AuthorsRMIA, beside_the_paper
+from glasshouse_experiments.authors import MARK, AuthorsBASE, AuthorsGBASE, AuthorsMLP, AuthorsRMIA, beside_the_paper
 from glasshouse_experiments.cells import Cell
 from glasshouse_experiments.counting import run_cells
 
@@ -55,6 +57,25 @@ def test_rmia_ranks_online_like_the_texts_form_and_has_smaller_large_scores(scen
     order = np.argsort(ours)
     assert (np.diff(theirs[order]) >= 0).all()
     assert theirs.max() < ours.max() == 1.0
+
+
+def test_offline_base_and_g_base_with_their_factor_are_the_sums_written_out(scene: Scene) -> None:
+    every = scene.zero_hop
+    outside = ~scene.shadow_members
+    expected = np.log([np.exp(-every.shadow_loss[outside[:, v], v]).mean() for v in range(40)])
+    areas = []
+    for share in np.linspace(0, 1, 101):
+        usual = np.log([np.exp(-every.shadow_loss[2:, v][outside[2:, v]]).mean() for v in range(40)])
+        areas.append(auc(-every.shadow_loss[0] - share * usual, scene.shadow_members[0]))
+    scale = np.argmax(areas) / 100
+    odds = logit(AuthorsBASE().score(scene))
+    np.testing.assert_allclose(odds, (-every.target_loss - scale * expected)[:30], atol=1e-9)
+    # with factor 1 and the same sets, G-BASE itself
+    sure = expit(-every.target_loss - expected)
+    masks = generator(0, "sets").random((8, 40)) < sure
+    same = GBASE(mode="offline", sampler=lambda scene, request: masks).score(scene)
+    np.testing.assert_allclose(AuthorsGBASE(scale=1.0).score(scene), same, atol=1e-9)
+    assert np.abs(AuthorsGBASE().score(scene) - same).max() > 1e-3
 
 
 def test_the_network_learns_from_logits_once_and_scores_another_target_with_it(scene: Scene) -> None:
