@@ -20,7 +20,7 @@ from glasshouse_experiments.measures import collected
 from glasshouse_experiments.roc_picture import METRIC, End, Line, roc_figure
 from glasshouse_experiments.settings import MISMATCHED, SETTINGS, Setting
 
-__all__ = ["FIGURES", "ROC_SETTINGS", "Figure", "roc"]
+__all__ = ["FIGURES", "ROC_SETTINGS", "Figure", "ends_of", "roc"]
 
 RATES = tuple(float(rate) for rate in np.geomspace(1e-4, 1.0, 41).round(6))
 ENDS = (0.01, 0.001)  # false-positive rates at which the paper's tables print a TPR
@@ -74,12 +74,12 @@ def draw(table: Table) -> str:
         chosen = [row for row in rows if (row["mode"], row["attack"]) == (mode, attack)]
         rates = tuple(float(row["metric"].removeprefix(METRIC)) for row in chosen)
         means = tuple(float(row["mean"]) / 100 for row in chosen)
-        ends = _ends(figure, chosen[0])
+        ends = ends_of(figure, chosen[0])
         lines.append(Line(attack=attack, mode=mode, fpr=rates, tpr=means, ends=ends))
     return roc_figure(lines, together=figure.together, lowest=figure.lowest)
 
 
-def _ends(figure: Figure, row: dict[str, object]) -> tuple[End, ...]:
+def ends_of(figure: Figure, row: dict[str, object]) -> tuple[End, ...]:
     """Points of a curve that are printed."""
     dataset, mode, count, attack = (str(row[name]) for name in ("dataset", "mode", "K", "attack"))
     found = []
