@@ -7,6 +7,7 @@ test compares them, and finds every sentence of `sentences` on its page.
 from __future__ import annotations
 
 import csv
+import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -126,12 +127,43 @@ def ends_table(results: Path) -> str:
     return _table(("curve", "FPR", "TPR, ours", "TPR, printed or of May 2025"), rows())
 
 
+def tempered_table(results: Path) -> str:
+    """What a temperature, and an estimate of Λ beside it, bring online; from the benchmark beside the results."""
+    known = json.loads((results.parent / "benchmarks" / "paper" / "tempered.json").read_text(encoding="utf-8"))
+    aims = ("AUC", "TPR at 1 %")
+
+    def rows() -> Iterator[tuple[str, ...]]:
+        for found in known.values():
+            some = [row for row in found if row["tuned for"] == "AUC" and row["mode"] == "online"]
+            for attack in dict.fromkeys(row["attack"] for row in some):
+                plain, with_ratio = (row for row in some if row["attack"] == attack)
+                told = [f"{plain[aim]:.1f}" for aim in aims]
+                for row in (plain, with_ratio):
+                    told += [f"{row[f'gain in {aim}']:+.1f} ± {row[f'se {aim}']:.1f}" for aim in aims]
+                yield plain["data set"], attack, *told
+
+    head = ("graph", "attack", *aims, "with T: AUC", "TPR", "with T and Λ: AUC", "TPR")
+    return _table(head, rows())
+
+
+def page_table(name: str) -> Callable[[Path], str]:
+    """The tables of a page under ``benchmarks/paper``, with the headings above them."""
+
+    def of(results: Path) -> str:
+        lines = (results.parent / "benchmarks" / "paper" / name).read_text(encoding="utf-8").splitlines()
+        kept = [f"**{line.lstrip('# ')}**" if line.startswith("## ") else line for line in lines[1:]]
+        return "\n".join(kept).strip()
+
+    return of
+
+
 BLOCKS: dict[str, tuple[str, Callable[[Path], str]]] = {
     "counts": ("reproduction.md", counts_table),
     "fidelity": ("reproduction.md", lambda results: fidelity_table(kept_rows(results / "fidelity.csv"))),
     "causes": ("reproduction.md", causes_table),
     "open cells": ("reproduction.md", open_table),
     "end points": ("reproduction.md", ends_table),
+    "tempered": ("reproduction.md", tempered_table),
     "authors": ("authors.md", authors_table),
 }
 
