@@ -34,10 +34,13 @@ def test_without_temperature_and_ratio_the_scores_are_those_of_the_attacks(bench
 def test_what_the_target_is_surer_of_does_not_depend_on_labels(bench: Bench) -> None:
     script, scene = benchmark("tempered"), next(iter(bench.scenes()))
     surer = script.signals(scene, "online", graph=False, seed=0).surer
-    logits = scene.zero_hop.target_logits[scene.nodes]
+    answered = scene.zero_hop
+    assert answered.target_logits is not None
+    assert answered.shadow_logits is not None
+    logits = answered.target_logits[scene.nodes]
     probabilities = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
     own = (probabilities * np.log(probabilities)).sum(axis=1)
-    others = np.exp(scene.zero_hop.shadow_logits[:, scene.nodes])
+    others = np.exp(answered.shadow_logits[:, scene.nodes])
     others /= others.sum(axis=2, keepdims=True)
     np.testing.assert_allclose(surer, own - (others * np.log(others)).sum(axis=2).mean(axis=0), atol=1e-6)
 
