@@ -20,6 +20,7 @@ from glasshouse.attacks.regressed import Regressed
 from glasshouse.attacks.rmia import RMIA, InfoRMIA
 from glasshouse.attacks.shrunk import ShrunkLiRA
 from glasshouse.attacks.stacked import Stacked
+from glasshouse.attacks.tempered import TemperedBASE
 
 __all__ = [
     "BASE",
@@ -42,6 +43,7 @@ __all__ = [
     "ShadowClassifier",
     "ShrunkLiRA",
     "Stacked",
+    "TemperedBASE",
     "TraceFall",
     "View",
     "attack_names",
