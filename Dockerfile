@@ -20,6 +20,8 @@ RUN pip install --no-cache-dir --no-deps --require-hashes --only-binary :all: -r
 COPY constraints.txt ./
 RUN pip install --no-cache-dir --only-binary :all: -c constraints.txt --index-url https://download.pytorch.org/whl/cpu torch==2.13.0
 COPY pyproject.toml README.md LICENSE ./
+# makes the description of the package, when it is built
+COPY docs/scripts/long_description.py ./docs/scripts/
 COPY src ./src
 RUN pip install --no-cache-dir --no-deps --no-build-isolation .
 

@@ -1,9 +1,9 @@
 """Time of the graph rooms beside another version: ``python benchmarks/graphs/against.py TREE [--device cuda]``.
 
-TREE is a checkout of the other version (``git worktree add TREE COMMIT``). Every case runs in fresh processes, both
-versions in turns, each after one call that compiles; the smallest time of each version counts, since other work on the
-machine only adds to it: processor seconds, or with a GPU seconds until it has finished. Data come from
-``GLASSHOUSE_DATA``; weights are freshly initialised.
+TREE is a checkout of the other version (``git worktree add TREE COMMIT``). Every case runs in fresh processes (on a GPU
+all cases in one), both versions in turns, each after one call that compiles; the smallest time of each version counts,
+since other work on the machine only adds to it: processor seconds, or with a GPU seconds until it has finished. Data
+come from ``GLASSHOUSE_DATA``; weights are freshly initialised.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ from __future__ import annotations
 import argparse
 import copy
 import importlib
-import json
 import os
 import platform
 import subprocess
@@ -154,7 +153,8 @@ CASES: dict[str, Callable[[], Work]] = {
 
 
 def measure(name: str, repeats: int) -> float:
-    """The smallest processor time of a case in this process, after one call."""
+    """The smallest time of a case in this process, after one call."""
+    torch.manual_seed(0)
     work = CASES[name]()
     work()
     found = []
@@ -172,14 +172,14 @@ def _now() -> float:
     return time.perf_counter()
 
 
-def in_tree(tree: Path, name: str, repeats: int) -> float:
+def in_tree(tree: Path, names: list[str], repeats: int) -> list[float]:
     """The same in a process of its own that imports another tree."""
     paths = os.pathsep.join(str(tree / part) for part in ("src", "experiments"))
-    command = [sys.executable, __file__, str(tree), "--measure", name, "--repeats", str(repeats)]
+    command = [sys.executable, __file__, str(tree), "--repeats", str(repeats), "--measure", *names]
     ran = subprocess.run(command, env=dict(os.environ, PYTHONPATH=paths), capture_output=True, text=True)
     if ran.returncode:
-        raise SystemExit(f"{name} in {tree}:\n{ran.stderr}")
-    return float(json.loads(ran.stdout.splitlines()[-1]))
+        raise SystemExit(f"{tree}:\n{ran.stderr}")
+    return [float(line) for line in ran.stdout.splitlines()[-len(names) :]]
 
 
 def main() -> None:
@@ -191,11 +191,12 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=2)
     parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
     parser.add_argument("--names", nargs=2, help="of both versions, where git is absent")
-    parser.add_argument("--measure", help=argparse.SUPPRESS)
+    parser.add_argument("--measure", nargs="+", help=argparse.SUPPRESS)
     parser.add_argument("--out", type=Path)
     options = parser.parse_args()
     if options.measure:
-        print(json.dumps(measure(options.measure, options.repeats)))
+        for name in options.measure:
+            print(measure(name, options.repeats), flush=True)
         return
     os.environ["GLASSHOUSE_AGAINST"] = options.device  # for the processes that measure
     on_gpu = options.device == "cuda"
@@ -212,11 +213,15 @@ def main() -> None:
         f"| case | {commits[0]} | {commits[1]} | ratio |",
         "| --- | --- | --- | --- |",
     ]
-    for name in (name for name in CASES if options.cases in name and (on_gpu or not name.startswith("gpu "))):
-        turns = [[in_tree(tree, name, options.repeats) for tree in (options.tree, HERE)] for _ in range(options.turns)]
-        before, now = (min(column) for column in zip(*turns, strict=True))
-        lines.append(f"| {name} | {before:.3f} | {now:.3f} | {now / before:.2f} |")
-        print(lines[-1], flush=True)
+    names = [name for name in CASES if options.cases in name and (on_gpu or not name.startswith("gpu "))]
+    for several in [names] if on_gpu else [[name] for name in names]:  # a GPU's kernels are compiled once for all
+        turns = [
+            [in_tree(tree, several, options.repeats) for tree in (options.tree, HERE)] for _ in range(options.turns)
+        ]
+        for index, name in enumerate(several):
+            before, now = (min(turn[tree][index] for turn in turns) for tree in (0, 1))
+            lines.append(f"| {name} | {before:.3f} | {now:.3f} | {now / before:.2f} |")
+            print(lines[-1], flush=True)
     if options.out:
         options.out.write_text("\n".join(lines) + "\n", encoding="utf-8")
 

@@ -18,7 +18,7 @@ def main(report: Path) -> None:
     place = IMAGES / "report.png"
     IMAGES.mkdir(exist_ok=True)
     with browser() as opened:
-        page = opened.new_context(viewport={"width": 1060, "height": 1250}, color_scheme="light").new_page()
+        page = opened.new_context(viewport={"width": 1060, "height": 948}, color_scheme="light").new_page()
         page.goto(report.resolve().as_uri())
         page.screenshot(path=place)
     if (size := place.stat().st_size) > LARGEST:

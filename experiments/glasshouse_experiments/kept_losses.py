@@ -15,7 +15,7 @@ from glasshouse.core.arrays import FloatArray
 from glasshouse.core.progress import track
 from glasshouse.io.files import write_file
 from glasshouse.pool import ShadowPool
-from glasshouse.pool.model_files import restored
+from glasshouse.pool.folder import restored
 from glasshouse.pool.shadow_pool import described
 from glasshouse.query.classify import query
 

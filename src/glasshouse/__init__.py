@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from glasshouse.auditing.advise import advise
     from glasshouse.auditing.call import audit, audit_evidence
     from glasshouse.auditing.defences import Defence, register_defences
+    from glasshouse.auditing.exposed import most_exposed
     from glasshouse.auditing.options import Attacker, Evaluation
     from glasshouse.auditing.result import AuditResult
     from glasshouse.auditing.targets import SeveralTargets, audit_targets
@@ -17,34 +18,57 @@ if TYPE_CHECKING:
     from glasshouse.core.errors import InputError
     from glasshouse.data import Population, complementary_halves, random_subsets
     from glasshouse.data.named import digits
+    from glasshouse.data.texts import tokenized
     from glasshouse.evaluation import PrivacyClaim
     from glasshouse.evidence import Evidence, LossTrace, QueryOptions, read_evidence, write_evidence
-    from glasshouse.query.coarse import CoarseAnswers
+    from glasshouse.query.classify import CoarseAnswers
     from glasshouse.query.labels_only import LabelOnly
+    from glasshouse.query.losses import (
+        CoxLoss,
+        DiscreteSurvivalLoss,
+        GaussianLoss,
+        MultiLabelLoss,
+        MultiOutputLoss,
+        PoissonLoss,
+        QuantileLoss,
+    )
+    from glasshouse.query.tokens import TokenLoss
     from glasshouse.training import PrivateTrainer, SklearnTrainer, TorchTrainer, mlp
+    from glasshouse.training.adapters import LoRA
+    from glasshouse.training.language import CausalLMTrainer
 
 __all__ = [
     "Attack",
     "Attacker",
     "AuditResult",
     "BoolArray",
+    "CausalLMTrainer",
     "CoarseAnswers",
+    "CoxLoss",
     "Defence",
+    "DiscreteSurvivalLoss",
     "Evaluation",
     "Evidence",
     "FloatArray",
+    "GaussianLoss",
     "InputError",
     "LabelOnly",
+    "LoRA",
     "LocalProcesses",
     "LossTrace",
+    "MultiLabelLoss",
+    "MultiOutputLoss",
+    "PoissonLoss",
     "Population",
     "PrivacyClaim",
     "PrivateTrainer",
+    "QuantileLoss",
     "QueryOptions",
     "RayCluster",
     "SeveralTargets",
     "SklearnTrainer",
     "ThisProcess",
+    "TokenLoss",
     "TorchTrainer",
     "advise",
     "audit",
@@ -53,10 +77,12 @@ __all__ = [
     "complementary_halves",
     "digits",
     "mlp",
+    "most_exposed",
     "random_subsets",
     "read_evidence",
     "register",
     "register_defences",
+    "tokenized",
     "write_evidence",
 ]
 __version__ = "0.2.0"
@@ -67,6 +93,7 @@ __getattr__, __dir__ = lazy_exports(
         "glasshouse.auditing.advise": ["advise"],
         "glasshouse.auditing.call": ["audit", "audit_evidence"],
         "glasshouse.auditing.defences": ["Defence", "register_defences"],
+        "glasshouse.auditing.exposed": ["most_exposed"],
         "glasshouse.auditing.options": ["Attacker", "Evaluation"],
         "glasshouse.auditing.result": ["AuditResult"],
         "glasshouse.auditing.targets": ["SeveralTargets", "audit_targets"],
@@ -77,8 +104,21 @@ __getattr__, __dir__ = lazy_exports(
         "glasshouse.data.named": ["digits"],
         "glasshouse.evaluation": ["PrivacyClaim"],
         "glasshouse.evidence": ["Evidence", "LossTrace", "QueryOptions", "read_evidence", "write_evidence"],
-        "glasshouse.query.coarse": ["CoarseAnswers"],
+        "glasshouse.query.classify": ["CoarseAnswers"],
         "glasshouse.query.labels_only": ["LabelOnly"],
+        "glasshouse.query.losses": [
+            "CoxLoss",
+            "DiscreteSurvivalLoss",
+            "GaussianLoss",
+            "MultiLabelLoss",
+            "MultiOutputLoss",
+            "PoissonLoss",
+            "QuantileLoss",
+        ],
+        "glasshouse.data.texts": ["tokenized"],
+        "glasshouse.query.tokens": ["TokenLoss"],
+        "glasshouse.training.adapters": ["LoRA"],
+        "glasshouse.training.language": ["CausalLMTrainer"],
         "glasshouse.training": ["PrivateTrainer", "SklearnTrainer", "TorchTrainer", "mlp"],
     },
 )

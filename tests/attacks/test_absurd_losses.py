@@ -20,7 +20,7 @@ from tests.strategies import gaussian_evidence
 
 def _losses_are_enough(name: str) -> bool:
     kind = find_attack(name)
-    return not (kind.needs_logits or kind.needs_public or kind.needs_trace)
+    return not (kind.needs_logits or kind.needs_public or kind.needs_trace or kind.needs_parts)
 
 
 # a ratio of Gaussians rises on both sides if members have the larger variance; trees end where simulated targets end

@@ -1,6 +1,9 @@
 from __future__ import annotations
 
 import functools
+import itertools
+import math
+import re
 from pathlib import Path
 from typing import Any
 
@@ -30,8 +33,8 @@ from glasshouse import (
     audit,
     audit_evidence,
 )
-from glasshouse.auditing.advise import _chosen
 from glasshouse.auditing.defences import defences_for, with_dropout
+from glasshouse.auditing.trials import _chosen
 from glasshouse.cli import app
 from glasshouse.evaluation import Interval
 from glasshouse.query.classify import query
@@ -40,6 +43,7 @@ from glasshouse.report.advice import Advice, MeasuredDefence
 from glasshouse.report.decision.next_steps import next_steps
 from glasshouse.report.decision.rating import rating_of
 from glasshouse.report.html import render_advice
+from glasshouse.report.pictures.privacy import Point, tradeoff_picture
 from glasshouse.report.run_folder import keep_advice, run_faults
 from tests.strategies import gaussian_evidence
 
@@ -220,6 +224,21 @@ def test_nothing_is_advised_where_nothing_helps(advice: tuple[Advice, Path]) -> 
         advise(noisy_labels(), trainer=DecisionTreeClassifier(), defences=[])
 
 
+def test_no_number_hides_another_in_the_picture() -> None:
+    """Rounded answers often leave the leak and the accuracy as they are."""
+    around = Interval(0.1, 0.9)
+    points = [Point(1 + number, 0.5, around, 0.5, around) for number in range(3)] + [Point(4, 0.8, around, 0.8, around)]
+    drawn = str(tradeoff_picture(points, fpr=0.01))
+    circles = re.findall(r'<circle [^>]*?cx="([\d.]+)" cy="([\d.]+)"', drawn)
+    places = [(float(x), float(y)) for x, y in circles]
+    assert len(places) == 4
+    for one, other in itertools.combinations(places, 2):
+        assert math.dist(one, other) >= 17, "two radii apart, but for rounding"
+    lines = re.findall(r'<line x1="([\d.]+)" x2="([\d.]+)" y1="[\d.]+" y2="[\d.]+" class="bar', drawn)
+    upright = [first for first, last in lines if first == last]
+    assert len(set(upright[:3])) == 1, "the bars stay where they are"
+
+
 def test_the_page_of_a_run_quotes_what_was_measured(advice: tuple[Advice, Path], tmp_path: Path) -> None:
     found, _ = advice
     result = audit(noisy_labels(), trainer=DecisionTreeClassifier(), attacks=["base"], shadows=4, progress=False)
@@ -243,9 +262,14 @@ def test_the_command_advises_on_a_run_that_an_audit_file_made(tmp_path: Path, mo
     (tmp_path / "audit.yaml").write_text(
         "data: {name: digits}\ntrainer: {kind: sklearn, estimator: GaussianNB}\nattacks: [base]\nshadows: 4\n"
     )
-    for command in (["audit", "audit.yaml", "--out", "run", "--quiet"], ["advise", "run", "--quiet"]):
-        done = CliRunner().invoke(app, command)
-        assert done.exit_code == 0, done.output
+    asked = ["audit", "audit.yaml", "--out", "run", "--advise", "1e-9", "--quiet"]
+    done = CliRunner().invoke(app, asked)
+    assert done.exit_code == 0, done.output
+    before = read_run(tmp_path / "run").advice
+    assert before is not None
+    assert not before.tried, "there was no time"
+    done = CliRunner().invoke(app, ["advise", "run", "--quiet"])
+    assert done.exit_code == 0, done.output
     assert "dvise" in done.output
     assert not run_faults(tmp_path / "run")
     assert (tmp_path / "runs" / "advice" / "advice.csv").read_text().startswith("number,defence,attack,leak")

@@ -3,12 +3,17 @@ from __future__ import annotations
 import importlib
 import importlib.metadata
 import inspect
+import re
+from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
 from glasshouse.cli import app
-from glasshouse.cli.app import COMMANDS, described
+from glasshouse.cli.app import COMMANDS, EXIT_CODES, EXITS, Terminated, described, stopped_code
+from glasshouse.report.policy import Finding, Status, Verdict
+
+ROOT = Path(__file__).parents[2]
 
 
 def test_the_version_is_that_of_the_installed_package() -> None:
@@ -42,3 +47,20 @@ def test_the_commands_own_help_is_complete() -> None:
         assert done.exit_code == 0, name
         assert f"glasshouse {name}" in done.output
     assert CliRunner().invoke(app, ["report", "--help"]).output.count("--redact") > 1, "its second paragraph too"
+
+
+def test_exit_codes_are_those_of_one_table() -> None:
+    known = {code for codes in EXIT_CODES.values() for code in codes}
+    statuses: list[Status] = ["passed", "failed", "unknown"]
+    check = [Verdict(findings=[Finding(rule="", status=one, reason="")]).exit_code for one in statuses]
+    assert (check, stopped_code(KeyboardInterrupt()), stopped_code(Terminated())) == ([0, 3, 4], 130, 143)
+    written = [path.read_text(encoding="utf-8") for path in (ROOT / "src" / "glasshouse" / "cli").glob("*.py")]
+    assert {int(code) for text in written for code in re.findall(r"(?:SystemExit|Exit)\((\d+)\)", text)} <= known
+    assert not [text for text in written if re.search(r"[Ee]xit codes? \d", text)]
+
+
+def test_the_manual_says_what_the_table_of_exit_codes_says() -> None:
+    index = (ROOT / "docs" / "index.md").read_text(encoding="utf-8").replace("`", "")
+    assert EXITS in " ".join(index.split())
+    gate = (ROOT / "docs" / "gate.md").read_text(encoding="utf-8")
+    assert {int(code) for code in re.findall(r"^\| (\d+) \|", gate, flags=re.MULTILINE)} == {0, 2, 3, 4}

@@ -10,7 +10,16 @@ from hypothesis.extra import numpy as hnp
 from scipy.special import logsumexp
 
 from glasshouse.core.arrays import BoolArray, FloatArray
-from glasshouse.core.numerics import area_under_roc, log_mean_exp, logits_from_probabilities, loss_to_margin
+from glasshouse.core.numerics import (
+    area_under_roc,
+    finite_logits,
+    log_mean_exp,
+    log_normal_farther,
+    logits_from_probabilities,
+    loss_to_margin,
+    not_finite,
+    probabilities_from_logits,
+)
 from glasshouse.core.outputs import losses_from_logits
 from tests.strategies import losses, scores_and_members
 
@@ -68,3 +77,27 @@ def test_area_under_roc_is_the_share_of_pairs_in_the_right_order(pair: tuple[Flo
 
 def test_the_area_of_scores_that_are_not_numbers_is_none() -> None:
     assert math.isnan(area_under_roc(np.array([1.0, np.nan, 0.0]), np.array([True, False, False])))
+
+
+def test_minus_infinity_passes_the_gate_for_a_class_that_is_not_the_own_one() -> None:
+    logits = np.array([[0.0, -np.inf, 1.0], [-np.inf, 0.0, 1.0], [np.nan, 0.0, 1.0], [-np.inf, -np.inf, 1.0]])
+    assert not_finite(logits, np.array([0, 0, 1, 2])).tolist() == [False, True, True, True]
+    assert not_finite(logits).all()
+
+
+def test_probabilities_come_back_from_their_logarithms_with_exact_zeros() -> None:
+    shares = np.array([[0.25, 0.75], [1.0, 0.0]])
+    back = probabilities_from_logits(logits_from_probabilities(shares))
+    assert back is not None
+    np.testing.assert_array_equal(back, shares)
+    assert probabilities_from_logits(np.array([[3.0, 2.0]])) is None
+
+
+def test_minus_infinity_counts_as_an_exact_zero() -> None:
+    logits = np.array([[1.0, -np.inf, 0.0]])
+    assert finite_logits(logits).round(2).tolist() == [[1.0, -35.04, 0.0]]
+
+
+def test_a_normal_number_is_farther_from_zero_as_tables_say() -> None:
+    found = np.exp(log_normal_farther(np.array([0.0, -1.96]), np.array([5.0, 0.0])))
+    assert found.round(3).tolist() == [1.0, 0.05]

@@ -21,7 +21,7 @@ from torch import nn
 
 from glasshouse import InputError, LabelOnly, Population, SklearnTrainer, TorchTrainer
 from glasshouse.pool import ShadowPool
-from glasshouse.pool.model_files import restored, stored
+from glasshouse.pool.folder import restored, stored
 from glasshouse.query.classify import query
 from glasshouse.training import Versioned
 

@@ -9,7 +9,8 @@ import tomllib
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+DECLARED = tomllib.loads((ROOT / "pyproject.toml").read_text())
+PROJECT = DECLARED["project"]
 
 
 def instructions() -> list[tuple[str, str]]:
@@ -48,6 +49,7 @@ def test_what_it_copies_is_there_and_is_not_ignored() -> None:
         for source in sources:
             assert (ROOT / source).exists(), source
             assert f"!{source}" in ignored, f"{source} is left out by .dockerignore"
+    assert any(DECLARED["tool"]["hatch"]["metadata"]["hooks"]["custom"]["path"] in rest for rest in arguments("COPY"))
 
 
 def test_it_installs_the_lock_the_pinned_torch_and_then_the_package_without_a_download() -> None:

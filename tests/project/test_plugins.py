@@ -159,7 +159,7 @@ def test_a_sampler_is_one_function(monkeypatch: pytest.MonkeyPatch) -> None:
         ("g-regressed", {"attacks/registry.py", "graph/attacks/g_regressed.py"}),
         ("g-stacked", {"attacks/registry.py", "graph/attacks/g_stacked.py", "graph/audit.py"}),
         ("sage-mean", {"graph/models/networks.py"}),
-        ("bavaria", {"attacks/bavaria.py"}),
+        ("bavaria", {"attacks/lira.py"}),
     ],
 )
 def test_what_is_built_in_is_named_in_as_few_files(name: str, files: set[str]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import email
 import json
 import os
 import re
@@ -9,12 +10,14 @@ import subprocess
 import sys
 import sysconfig
 import tarfile
+import tomllib
 import venv
 import zipfile
 from pathlib import Path
 
 import pytest
 import yaml
+from markdown_it import MarkdownIt
 
 ROOT = Path(__file__).parents[2]
 
@@ -82,8 +85,41 @@ def test_the_wheel_holds_every_file_of_the_package_and_nothing_else(built: Path)
     package = {name for name in names if not re.match(r"glasshouse-[\d.]+\.dist-info/", name)}
     assert tracked("src/glasshouse") <= {f"src/{name}" for name in package}
     assert {f"src/{name}" for name in package} <= tracked("src/glasshouse") | _new_files()
-    for needed in ("report/templates/report.html.j2", "cli/starters/table/people.csv", "py.typed"):
+    for needed in ("report/templates/report.html.j2", "report/clauses.toml", "cli/starters/table/people.csv"):
         assert f"glasshouse/{needed}" in package
+    assert "glasshouse/py.typed" in package
+
+
+def test_the_description_on_a_package_index_has_no_link_that_is_relative(built: Path) -> None:
+    with zipfile.ZipFile(next(built.glob("*.whl"))) as wheel:
+        (name,) = [one for one in wheel.namelist() if one.endswith(".dist-info/METADATA")]
+        metadata = email.message_from_bytes(wheel.read(name))
+    page = MarkdownIt("commonmark").render(str(metadata.get_payload()))
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    assert metadata["Description-Content-Type"] == "text/markdown"
+    assert [one.split(", ") for one in metadata.get_all("Project-URL") or []] == [
+        list(one) for one in project["urls"].items()
+    ]
+    source, version = project["urls"]["Source"], project["version"]
+    links = re.findall(r'href="([^"]+)"', page)
+    (picture,) = re.findall(r'src="([^"]+)"', page)
+    assert len(links) > 20
+    for kind, link in [("raw", picture), *(("blob", link) for link in links)]:
+        start = f"{source}/{kind}/v{version}/"
+        assert link.startswith(start)
+        assert (ROOT / link.removeprefix(start)).is_file()
+
+
+@pytest.mark.parametrize(
+    ("address", "ends"), [("https://glasshouse.example/source", 1), ("https://forge.org/glasshouse", 0)]
+)
+def test_a_release_is_refused_until_the_project_has_an_address(address: str, ends: int, tmp_path: Path) -> None:
+    jobs = yaml.safe_load((ROOT / ".github" / "workflows" / "release.yml").read_text("utf-8"))["jobs"]
+    (step,) = [one for one in jobs["build"]["steps"] if "addresses" in one.get("name", "")]
+    (tmp_path / "pyproject.toml").write_text(f'[project.urls]\nSource = "{address}"\n')
+    done = subprocess.run(["bash", "-e", "-c", step["run"]], cwd=tmp_path, capture_output=True, text=True, check=False)  # noqa: S603, S607
+    assert done.returncode == ends
+    assert ("Set [project.urls]" in done.stdout) == bool(ends)
 
 
 def test_the_source_archive_holds_nothing_that_git_does_not_know(built: Path) -> None:

@@ -126,6 +126,33 @@ def test_a_class_and_a_text_filter_the_records(chromium: Any, pages: Path) -> No
     assert visit.page.locator(visible).count() == 100
 
 
+def test_any_record_is_found_by_its_id_with_the_keyboard_alone(chromium: Any, pages: Path) -> None:
+    """Also those that the list of the first 100 does not show."""
+    visit = Visit(chromium, pages / "report.html")
+    found, said = visit.page.locator("#found"), visit.page.locator("#find output")
+    assert not found.is_visible()
+    visit.page.locator(".tools select").focus()
+    visit.page.keyboard.press("Tab")
+    for _ in range(40):  # the heads that sort lie between
+        if visit.page.evaluate("document.activeElement.closest('#find') !== null"):
+            break
+        visit.page.keyboard.press("Tab")
+    visit.page.keyboard.type(">99")
+    ids = visit.texts("#found tbody td:first-child")
+    assert {f"{HOSTILE}99", *(f"{HOSTILE}{number}" for number in range(990, 1000))} == set(ids)
+    assert said.inner_text() == "11 of 1000 fit"
+    assert visit.texts("#found th")[:3] == ["id", "class", "member"]
+    visit.page.locator("#find input").fill(f"{HOSTILE}99")
+    assert visit.texts("#found tbody td:first-child")[0] == f"{HOSTILE}99", "the exact one goes first"
+    visit.page.locator("#find input").fill("img")
+    assert visit.page.locator("#found tbody tr").count() == 50
+    assert said.inner_text() == "1000 of 1000 fit; the first 50 are shown"
+    visit.page.locator("#find input").fill("nobody")
+    assert not found.is_visible()
+    assert said.inner_text() == "0 of 1000 fit"
+    assert visit.said == []
+
+
 @pytest.mark.parametrize("name", PAGES)
 def test_with_scripts_off_the_tables_still_read(chromium: Any, pages: Path, name: str) -> None:
     visit = Visit(chromium, pages / name, java_script_enabled=False)
@@ -139,6 +166,7 @@ def test_with_scripts_off_the_tables_still_read(chromium: Any, pages: Path, name
         visit.page.locator("#all-records").check()
         assert visit.page.locator("#top tbody tr:visible").count() == 100
         assert not visit.page.locator(".tools").is_visible()
+        assert not visit.page.locator("#find").is_visible()
 
 
 @pytest.mark.parametrize("name", PAGES)

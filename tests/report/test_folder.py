@@ -12,6 +12,7 @@ import pytest
 
 from glasshouse import AuditResult, Evaluation, Evidence, InputError, PrivacyClaim, audit_evidence
 from glasshouse.report import Surroundings, read_run, render_html
+from glasshouse.report.run_folder import MOST_SEARCHED, searched_records
 from tests.strategies import PAPER, gaussian_evidence
 
 
@@ -32,7 +33,17 @@ def test_a_saved_run_renders_to_the_same_page_again(options: dict[str, Any], tmp
     result = made(**options)
     timed = {name: dataclasses.replace(one, seconds=0.25) for name, one in result.outcomes.items()}  # kept to 0.1 ms
     folder = dataclasses.replace(result, outcomes=timed).save(tmp_path / "run")
-    assert render_html(read_run(folder)) == (folder / "report.html").read_text()
+    summary = read_run(folder)
+    again = render_html(summary, searched=searched_records(folder, summary))
+    assert again == (folder / "report.html").read_text()
+
+
+def test_a_run_of_too_many_records_for_a_page_is_drawn_without_reading_them(run: Path) -> None:
+    summary = read_run(run)
+    found = searched_records(run, summary)
+    assert found is not None
+    assert found.height == 400
+    assert searched_records("not read", dataclasses.replace(summary, records=MOST_SEARCHED + 1)) is None
 
 
 def test_a_graphs_neighbourhoods_survive(tmp_path: Path) -> None:

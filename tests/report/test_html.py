@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import html
+import json
 import re
 from html.parser import HTMLParser
 
@@ -28,7 +30,7 @@ def page(ids: list[str] | None = None, *, known: bool = True) -> str:
         title="A <b>bold</b> title",
         evaluation=Evaluation(claim=PrivacyClaim(epsilon=0.1)),
     )
-    return render_html(result.summary())
+    return render_html(result.summary(), searched=result.records())
 
 
 def test_hostile_ids_and_titles_are_shown_as_text() -> None:
@@ -37,6 +39,33 @@ def test_hostile_ids_and_titles_are_shown_as_text() -> None:
     assert "<img" not in text
     assert "&lt;img src=x onerror=alert(1)&gt;" in text
     assert "<b>bold" not in text
+
+
+def test_every_record_of_a_leak_can_be_searched_and_a_page_without_a_leak_lists_none(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    evidence, members = gaussian_evidence(records=400, models=8, shift=2.0, seed=0)
+    result = audit_evidence(evidence, members=members, attacks=["base"])
+    text = render_html(result.summary(), searched=result.records())
+    content = re.findall(r'<template id="searched">(.*?)</template>', text, flags=re.DOTALL)
+    found = json.loads(html.unescape(content[0]))
+    assert found["heads"] == ["id", "member", "base score", "base rank"]
+    records = result.records()
+    by_id = {row["id"]: row for row in records.rows()}
+    assert {row[0] for row in found["rows"]} == by_id.keys()
+    for name, member, score, rank in found["rows"]:
+        assert member == ("yes" if by_id[name]["member"] else "no")
+        assert float(score) == pytest.approx(by_id[name]["base_score"], rel=1e-3)
+        assert int(rank) == by_id[name]["base_rank"]
+    assert [int(row[-1]) for row in found["rows"]] == sorted(records["base_rank"].tolist()), "most at risk first"
+    assert 'id="searched"' not in render_html(result.summary())
+    monkeypatch.setattr("glasshouse.report.html.MOST_SEARCHED", 399)
+    text = render_html(result.summary(), searched=result.records())
+    assert 'id="searched"' not in text
+    assert "a page with more than 399 would be too large" in text
+    null, members = gaussian_evidence(records=400, models=8, shift=0.0, seed=0)
+    nothing = audit_evidence(null, members=members, attacks=["base"])
+    assert 'id="searched"' not in render_html(nothing.summary(), searched=nothing.records())
 
 
 def test_the_page_needs_no_network_and_only_its_own_script() -> None:

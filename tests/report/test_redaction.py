@@ -102,6 +102,8 @@ def test_the_page_of_a_plain_run_can_be_redacted(plain: AuditResult, tmp_path: P
     assert told.exit_code == 0, told.output
     assert "the other files of the run still contain the ids" in told.output
     assert "patient-" not in page.read_text()
+    assert 'id="searched"' not in page.read_text()
+    assert 'id="searched"' in (run / "report.html").read_text(), "the plain page holds all ids"
     key = key_beside(run)
     assert stat.S_IMODE(key.stat().st_mode) == 0o600
     assert key.read_text().strip() not in page.read_text()

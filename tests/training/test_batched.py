@@ -195,3 +195,7 @@ def test_members_and_seeds_must_fit() -> None:
 
 def test_no_models_are_no_trouble() -> None:
     assert TorchTrainer(module=mlp(5, 3)).train_many(POPULATION, MEMBERS[:0], []) == []
+
+
+def test_smoothed_labels_are_the_same_in_a_batch() -> None:
+    assert_same_as_one_at_a_time(TorchTrainer(module=mlp(5, 3), epochs=4, batch_size=16, label_smoothing=0.3))

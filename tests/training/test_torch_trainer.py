@@ -11,10 +11,10 @@ import pytest
 import torch
 from torch import nn
 
-from glasshouse import Population, TorchTrainer
+from glasshouse import InputError, Population, TorchTrainer
 from glasshouse.evidence import accuracy, query
 from glasshouse.training import CropAndFlip, EarlyStopping, mlp
-from glasshouse.training.batches import say_once
+from glasshouse.training.batches import mean_loss, say_once
 
 RANDOM = np.random.default_rng(0)
 Y = RANDOM.integers(3, size=120)
@@ -152,3 +152,30 @@ def test_a_module_that_ends_in_a_sigmoid_learns_like_one_that_gives_a_logit() ->
     )
     expected, found = (query(trainer(binary, MEMBERS, 0), binary) for trainer in (plain, soft))
     np.testing.assert_allclose(found.loss, expected.loss, atol=1e-4)
+
+
+@pytest.mark.parametrize("smoothing", [0.0, 0.3])
+def test_label_smoothing_spreads_a_share_of_each_label_over_all_classes(smoothing: float) -> None:
+    """Szegedy et al. 2016, Sec. 7: the loss is the cross-entropy with (1 - s) times the label and s/C of each class."""
+    logits, labels = torch.randn(6, 3, generator=torch.Generator().manual_seed(0)), torch.tensor([0, 1, 2, 2, 1, 0])
+    wanted = (1 - smoothing) * nn.functional.one_hot(labels, 3) + smoothing / 3
+    own = -(wanted * logits.log_softmax(1)).sum(1).mean()
+    torch.testing.assert_close(mean_loss(logits, labels, smoothing=smoothing), own)
+    pair = torch.stack([torch.zeros(6), logits[:, 0]], dim=1)  # one logit stands for the second of two classes
+    one = mean_loss(logits[:, 0], labels.clamp(max=1), smoothing=smoothing)
+    torch.testing.assert_close(one, mean_loss(pair, labels.clamp(max=1), smoothing=smoothing))
+
+
+def test_smoothed_labels_make_answers_less_certain_and_are_of_classes_alone() -> None:
+    plain = TorchTrainer(module=mlp(5, 3, hidden=(64,)), epochs=100, batch_size=16)
+    losses = [
+        query(one(POPULATION, MEMBERS, 0), POPULATION).loss[MEMBERS]
+        for one in (plain, replace(plain, label_smoothing=0.3))
+    ]
+    assert losses[1].min() > 10 * losses[0].min()
+    assert np.exp(-losses[1]).max() == pytest.approx(0.8, abs=0.1), "1 - s + s/3"
+    with pytest.raises(InputError, match="label_smoothing: 1.0 is not a share below 1"):
+        TorchTrainer(module=mlp(5, 3), label_smoothing=1.0)
+    real = Population(POPULATION.x, POPULATION.x[:, 0], regression=True)
+    with pytest.raises(InputError, match="label_smoothing: the population is a regression"):
+        TorchTrainer(module=mlp(5, 1), label_smoothing=0.1, epochs=1)(real, MEMBERS, 0)

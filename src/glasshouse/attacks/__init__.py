@@ -11,19 +11,20 @@ from glasshouse.attacks.baselines import (
     ModifiedEntropy,
     TraceFall,
 )
-from glasshouse.attacks.bavaria import BaVarIA
 from glasshouse.attacks.classifier import ShadowClassifier
-from glasshouse.attacks.lira import LiRA
+from glasshouse.attacks.language import EZMIA, MinK, MinKPlusPlus, WindowComparison, Zlib
+from glasshouse.attacks.lira import BaVarIA, LiRA
+from glasshouse.attacks.parts import PartsBASE, PartsLiRA
 from glasshouse.attacks.quantile import PublicQuantile, QuantileRegression
 from glasshouse.attacks.registry import attack_names, create, register
-from glasshouse.attacks.regressed import Regressed
+from glasshouse.attacks.regressed import Regressed, ShrunkLiRA
 from glasshouse.attacks.rmia import RMIA, InfoRMIA
-from glasshouse.attacks.shrunk import ShrunkLiRA
 from glasshouse.attacks.stacked import Stacked
 from glasshouse.attacks.tempered import TemperedBASE
 
 __all__ = [
     "BASE",
+    "EZMIA",
     "RMIA",
     "Attack",
     "AttackR",
@@ -35,7 +36,11 @@ __all__ = [
     "Judgement",
     "LiRA",
     "LossThreshold",
+    "MinK",
+    "MinKPlusPlus",
     "ModifiedEntropy",
+    "PartsBASE",
+    "PartsLiRA",
     "PublicQuantile",
     "QuantileRegression",
     "QueryCount",
@@ -46,6 +51,8 @@ __all__ = [
     "TemperedBASE",
     "TraceFall",
     "View",
+    "WindowComparison",
+    "Zlib",
     "attack_names",
     "create",
     "register",

@@ -1,7 +1,4 @@
-"""What an attack is: one contract, whether it looks at losses of records or at models on a graph.
-
-It is tried on random losses before any model of a pool is trained. Its queries are counted: they cost the attacker.
-"""
+"""What an attack is: one contract, whether it looks at losses of records or at models on a graph."""
 
 from __future__ import annotations
 
@@ -49,8 +46,7 @@ _RECORDS = 1000
 def rehearse(attack: Any, members: BoolArray) -> None:
     """Let an attack score random losses of models with these members [K, N] to come, so that it can refuse them.
 
-    If there are very many records, only some are tried. Those with the fewest in- and out-models are among them, since
-    an attack may fail on these. Any error other than a refusal is ignored here: it will appear with the true losses.
+    If there are very many records, only some are tried; those with the fewest in- and out-models are among them.
     """
     chosen = np.arange(members.shape[1])
     if members.size > _ANSWERS and not any(np.ndim(value) for value in vars(attack).values()):  # one number per record
@@ -152,13 +148,15 @@ class Attack(abc.ABC, Generic[V]):
     evidence (`seen_by`), and what an attack cannot look at is refused in one line. What it learns is kept in
     fields that end in ``_``: `tuned` fills them, and files and reports do not show them.
 
-    Class attributes describe what it needs and gives: ``kind`` (what it looks at), ``needs_logits`` (all classes, not
-    the loss alone), ``needs_public`` (records known to be outside), ``needs_trace`` (losses from the target's
-    training), ``least_models`` (shadow models that it needs, 0 if it looks at the target alone), ``posterior`` (its
-    score is a probability of membership), ``candidate`` (``"best"`` tries it), ``likelihood_ratio`` (its score compares
-    two likelihoods), ``quick_simulation`` (it has a way of its own to score simulated targets, for the time alone),
-    ``needs_classes`` (why it cannot attack a regression) and ``version`` (raised when its scores change, so that stored
-    scores of an earlier version are not used).
+    Class attributes describe what it needs and gives: ``kind`` (what it looks at), ``needs_logits`` (all classes,
+    not the loss alone), ``needs_public`` (records known to be outside), ``needs_trace`` (losses from the target's
+    training), ``needs_parts`` (losses of the parts of a record, such as tokens), ``least_models`` (shadow models
+    that it needs, 0 if it looks at the target alone), ``posterior`` (its score is a probability of membership),
+    ``candidate`` (``"best"`` tries it), ``likelihood_ratio`` (its score compares two likelihoods), ``log_ratio`` (it is
+    the logarithm of their ratio),
+    ``quick_simulation`` (it has a way of its own to score simulated targets, for the time alone), ``needs_classes``
+    (why it cannot attack a regression) and ``version`` (raised when its scores change, so that stored scores of an
+    earlier version are not used).
 
     Example:
         >>> from glasshouse.attacks import create
@@ -174,10 +172,12 @@ class Attack(abc.ABC, Generic[V]):
     needs_logits: ClassVar[bool] = False
     needs_public: ClassVar[bool] = False
     needs_trace: ClassVar[bool] = False
+    needs_parts: ClassVar[bool] = False
     least_models: ClassVar[int] = 1
     posterior: ClassVar[bool] = False
     candidate: ClassVar[bool] = False
     likelihood_ratio: ClassVar[bool] = False
+    log_ratio: ClassVar[bool] = False
     quick_simulation: ClassVar[bool] = False  # `simulated_scores` is its own, but learns no more than `tuned` does
     needs_classes: ClassVar[str] = ""  # why a regression, which has no classes, cannot be attacked; empty if it can
 
@@ -209,9 +209,8 @@ class Attack(abc.ABC, Generic[V]):
     def tuned(self, view: V) -> Self:
         """The same attack with every ``"auto"`` replaced by its value for this pool, and all learned from it.
 
-        A threshold belongs to one setting: simulated targets and the target must be scored with the same one. It does
-        not look at the view's target. A few numbers, from all records, cannot remember a model: simulated targets may
-        be scored by those that were fitted to them too.
+        It does not look at the view's target. A few numbers, from all records, cannot remember a model: simulated
+        targets may be scored by those that were fitted to them too.
         """
         return self
 
@@ -221,7 +220,8 @@ class Attack(abc.ABC, Generic[V]):
         By default the attack is tried on random losses. An attack for which that takes long overrides this.
         """
         self.check_models(len(members))
-        if self.kind == "records" and not (self.needs_logits or self.needs_public or self.needs_trace):
+        needs_more = self.needs_logits or self.needs_public or self.needs_trace or self.needs_parts
+        if self.kind == "records" and not needs_more:
             rehearse(self, members)
 
     def check_models(self, models: int) -> None:
@@ -233,10 +233,9 @@ class Attack(abc.ABC, Generic[V]):
             )
 
     def simulated_scores(self, view: V) -> Iterator[tuple[FloatArray, BoolArray]]:
-        """Scores [N] and members [N] of each simulated target: thresholds and picks are made from them.
+        """Scores [N] and members [N] of each simulated target, by the attack tuned for this pool.
 
-        The attack is tuned for this pool beforehand. An attack that learns much from the pool overrides this, so that
-        no simulated target is scored by what was learned from it.
+        An attack that learns much overrides this, so that none is scored by what was learned from it.
         """
         check_simulation(len(view.shadow_members))
         seconds = self.simulated_seconds(view) if is_worth_spreading() else None
@@ -259,9 +258,8 @@ class Attack(abc.ABC, Generic[V]):
     def flag_scores(self, view: V) -> FloatArray:
         """Scores [N] of the target that may be compared with those of simulated targets: thresholds judge these.
 
-        A simulated target is compared with fewer references than the target. More references make a score vary less, so
-        a threshold of simulated targets would flag too few of the scores of `score`. Here the target takes the place of
-        the first simulated target, with the references of that one. The attack is tuned for the whole pool beforehand.
+        More references make a score vary less, so the target takes the place of the first simulated target, with the
+        references of that one. The attack is tuned for the whole pool beforehand.
         """
         seen: Any = view
         if isinstance(view, Evidence) and not self.needs_logits:
@@ -269,10 +267,9 @@ class Attack(abc.ABC, Generic[V]):
         return self.score(seen.in_place_of(0))
 
     def scores_among(self, evidence: Evidence, sets: Sequence[NDArray[np.intp]]) -> Iterator[FloatArray | None]:
-        """Scores [N] of the target beside some of the shadow models, for each set of them; None where it refuses one.
+        """Scores [N] of the target beside some of the shadow models, for each set of rows [R, 1] or [R, N].
 
-        For attacks on records. A set is rows of the pool: [R, 1] the same for all records, or [R, N] record by record.
-        What was learned from the whole pool is not learned again.
+        For attacks on records; None where it refuses a set. What was learned from the whole pool is not learned again.
         """
         losses: Any = evidence.losses_alone()
         for rows in sets:
@@ -303,7 +300,7 @@ _look(Attack)
 
 
 def _score_simulated(attack: Attack[Any], view: View, k: int) -> tuple[FloatArray, BoolArray]:
-    """One task: it may run in another process, so it is a function of its own."""
+    """One task, which may run in another process."""
     return attack.score_simulated(view, k)
 
 

@@ -2,34 +2,24 @@
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Literal, Self
+from typing import ClassVar, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import expit
 
-from glasshouse.attacks.attack import Attack
 from glasshouse.attacks.registry import register
-from glasshouse.attacks.shared.in_out_moments import left_out
 from glasshouse.attacks.shared.prior import check_prior, prior_log_odds
-from glasshouse.attacks.shared.reference_confidence import (
-    Statistic,
-    best_share,
-    expected_among,
-    expected_confidence,
-    scored_targets,
-)
-from glasshouse.core.arrays import BoolArray, FloatArray, Positions
+from glasshouse.attacks.shared.reference_confidence import ConfidenceAttack, Statistic
+from glasshouse.core.arrays import BoolArray, FloatArray
 from glasshouse.core.errors import InputError
 from glasshouse.evidence import Evidence, Mode
 
 
 @register("base")
 @dataclass(frozen=True, kw_only=True)
-class BASE(Attack):
+class BASE(ConfidenceAttack):
     r"""Posterior probability that a record was trained on.
 
     :math:`\sigma(-\ell - \alpha \log \frac1K \sum_k e^{-\ell_k} + \log\frac{\lambda}{1-\lambda})`, where :math:`\ell`
@@ -50,7 +40,7 @@ class BASE(Attack):
 
     posterior: ClassVar[bool] = True
     candidate: ClassVar[bool] = True
-    quick_simulation: ClassVar[bool] = True
+    _number: ClassVar[str] = "scale"
 
     mode: Mode = "online"
     prior: float | ArrayLike = 0.5
@@ -61,40 +51,12 @@ class BASE(Attack):
         if self.scale != "auto" and not 0 <= self.scale <= 1:
             raise InputError(f"scale: {self.scale} is not between 0 and 1.")
 
-    def score(self, evidence: Evidence) -> FloatArray:
-        """Posteriors, [N]; higher means member."""
-        return np.asarray(expit(self.log_odds(evidence)))
-
     def log_odds(self, evidence: Evidence) -> FloatArray:
         """Logits of the posteriors, [N]: they differ where probabilities would all round to 1."""
-        return self._odds(evidence)(evidence.target_loss, expected_confidence(evidence, self.mode))
+        return self._ratios(evidence, self._settled(evidence)) + prior_log_odds(self.prior, evidence.records)
 
-    def _odds(self, evidence: Evidence) -> Callable[[FloatArray, FloatArray], FloatArray]:
-        """Log-odds [N] of a target of this pool, from its losses and expected log-confidences [N]."""
-        known, scale = prior_log_odds(self.prior, evidence.records), float(self.tuned(evidence).scale)
-        return lambda loss, expected: _statistic(loss, expected)(scale) + known
+    def _statistic(self, loss: FloatArray, expected: FloatArray) -> Statistic:
+        return lambda scale: -loss - scale * expected
 
-    def simulated_scores(self, evidence: Evidence) -> Iterator[tuple[FloatArray, BoolArray]]:
-        """Posteriors and members of each simulated target, without a copy of the pool for every one of them."""
-        odds = self._odds(evidence)
-        return scored_targets(evidence, self.mode, lambda target: expit(odds(target.loss, target.expected)))
-
-    def scores_among(self, evidence: Evidence, sets: Sequence[Positions]) -> Iterator[FloatArray | None]:
-        """Posteriors of the target beside some of the shadow models, for each set; confidences are computed once."""
-        if self.mode == "offline":  # a set without an out-model of some record is refused, and the others are not
-            yield from super().scores_among(evidence, sets)
-            return
-        odds = self._odds(evidence)
-        for expected in expected_among(evidence, self.mode, [left_out(rows, evidence.models) for rows in sets]):
-            yield expit(odds(evidence.target_loss, expected))
-
-    def tuned(self, evidence: Evidence) -> Self:
-        """The same attack with its scale chosen: 1 online, the best on simulated targets offline."""
-        if self.scale != "auto":
-            return self
-        settled = 1.0 if self.mode == "online" else best_share(evidence, _statistic, mode=self.mode, name="scale")
-        return dataclasses.replace(self, scale=settled)
-
-
-def _statistic(loss: FloatArray, expected: FloatArray) -> Statistic:
-    return lambda scale: -loss - scale * expected
+    def _scored(self, ratios: FloatArray, members: BoolArray | None = None) -> FloatArray:
+        return np.asarray(expit(ratios + prior_log_odds(self.prior, len(ratios))))

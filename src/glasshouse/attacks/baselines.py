@@ -112,8 +112,7 @@ class AttackR(Attack):
     """Share of out-models with a larger loss than the target's, ties count half. It has no online form.
 
     1 minus the share estimates the false-positive rate at which a record is called a member. With few out-models it
-    takes few values: with four, all members of an overfitted model and a fifth of the others have the highest value.
-    So records with the same share are ordered by the target's loss, which adds less than half a step between shares.
+    takes few values, so records with the same share are ordered by the target's loss, which adds less than half a step.
 
     Example:
         >>> losses, members = [[0.5, 1.0], [0.7, 1.2]], [[0, 0], [0, 1]]
@@ -181,10 +180,9 @@ def _ranks(loss: FloatArray, outside: BoolArray) -> IntArray:
 class TraceFall(Attack):
     """Mean loss over the first quarter of the training minus mean loss over the last quarter.
 
-    The target's own early epochs replace a reference model: they show how difficult a record is before it is
-    remembered. It is the signed form of the interquartile range of the loss trace (Pollock et al., 2024), since the
-    loss of a non-member may rise. An attacker from outside has no such losses, so it is shown as a limit, never as the
-    strongest attack.
+    The target's own early epochs show how difficult a record is before it is remembered. It is the signed form of the
+    interquartile range of the loss trace (Pollock et al., 2024). An attacker from outside has no such losses, so it is
+    shown as a limit, never as the strongest attack.
 
     Example:
         >>> evidence = Evidence(target_loss=[0.1, 2.0], target_trace=[[2.0, 1.5], [0.9, 1.2], [0.2, 1.9], [0.1, 2.0]])

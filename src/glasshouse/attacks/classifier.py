@@ -39,9 +39,8 @@ class Case(NamedTuple):
 class ShadowClassifier(Attack):
     """A multi-layer perceptron on sorted class probabilities (as logs), trained on all shadow models' answers.
 
-    It also sees the probability of the true class, as Shokri's does: a full tree or one nearest neighbour gives 1 to
-    some class for every record, and only the true class shows whether it is right. It uses shadow models as examples
-    and not as references for a record, so it has one form only.
+    It also sees the probability of the true class, as Shokri's does. It uses shadow models as examples and not as
+    references for a record, so it has one form only.
 
     Args:
         hidden: widths of its hidden layers.
@@ -111,14 +110,8 @@ class ShadowClassifier(Attack):
         return zip(self.scored(case for case, _ in ahead), (members for _, members in along), strict=True)
 
     def scored(self, cases: Iterable[Case]) -> Iterator[FloatArray]:
-        """Probabilities of membership [N] for each case.
-
-        Cases with the same examples share a network: a model and its complement are judged by the same references.
-        Networks are trained several at once if they have as many examples, so a few cases are held in memory.
-        """
-        known: dict[
-            str, tuple[StandardScaler, Perceptron]
-        ] = {}  # the scale of the features that a network learned from
+        """Probabilities of membership [N] for each case; a network is shared by cases with the same examples."""
+        known: dict[str, tuple[StandardScaler, Perceptron]] = {}  # with the scale of the features it learned from
         waiting: list[tuple[str, Case]] = []
         untrained: dict[str, Case] = {}
 

@@ -35,9 +35,7 @@ _NARROWEST = 1e-9  # between two quantiles
 class QuantileFit(NamedTuple):
     """Lines that predict quantiles of a non-member's margin, and the out-means that are told apart."""
 
-    lines: (
-        FloatArray  # [levels, 3 + classes - 1] coefficients of 1, the out-mean, its square and each class but the first
-    )
+    lines: FloatArray  # [levels, 3 + classes - 1] of 1, the out-mean, its square and each class but the first
     low: float  # the smallest out-mean
     high: float  # the largest
 
@@ -51,10 +49,9 @@ class QuantileRegression(Attack):
     its out-models, linear and squared, over the non-members of all simulated targets. Between two quantiles, and
     beyond them, the score is linear. No in-model of any record is asked, so there is no online form.
 
-    The paper trains no shadow models: a network learns the quantiles from the record itself (an image, say), on records
-    that the target did not train on. Evidence has losses and no features. So here what is known about a record is its
-    label and what its out-models answer, and the non-members are those of simulated targets, not of the target. Where a
-    model is only right or wrong, as a full tree, it is weaker than the loss threshold.
+    In the paper a network learns the quantiles from the record itself, on records that the target did not train on.
+    Evidence has losses and no features, so here label and out-models describe a record, and the non-members are those
+    of simulated targets. Where a model is only right or wrong, as a full tree, it is weaker than the loss threshold.
 
     Args:
         seed: seed of the draw of the answers that it learns from, if there are very many.
@@ -130,8 +127,7 @@ def _simulated(evidence: Evidence) -> Iterator[SimulatedSides]:
 def quantile_line(signals: FloatArray, answers: FloatArray, level: float) -> FloatArray:
     """Coefficients [F] of the line that a share ``level`` of the answers [R] lies below, given signals [R, F].
 
-    It minimises the pinball loss, slightly smoothed so that Newton's steps are possible (Fernandes, Guerre and Horta
-    2021): many times faster than a linear program.
+    The pinball loss is slightly smoothed so that Newton's steps are possible (Fernandes, Guerre and Horta 2021).
     """
     coefficients = np.linalg.lstsq(signals, answers, rcond=None)[0]
     residuals = answers - signals @ coefficients
@@ -193,10 +189,8 @@ _SMALL = 1e-3  # margins closer than this to what was expected are equally close
 class PublicQuantile(Attack):
     """The target's margin in units of the spread that public records with such features and label have.
 
-    Bertran et al. (2023) train one model that predicts, from the record alone, the distribution of the target's
-    answer on records that it was not trained on. Here two ridge regressions predict the mean and the logarithm of the
-    spread of the margin, each with its own slopes per class, from public records. No shadow model is asked, and no
-    judged record is learned from.
+    As in Bertran et al. (2023), public records alone are learned from: two ridge regressions predict the mean and the
+    logarithm of the spread of the margin, each with its own slopes per class. No shadow model is asked.
 
     Args:
         seed: of the draw of public records, if there are very many.

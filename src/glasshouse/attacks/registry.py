@@ -84,9 +84,8 @@ def chosen_attacks(
 ) -> dict[str, Attack[Any]]:
     """The chosen attacks by unique names: a second attack with a name gets a number. All faults are raised at once.
 
-    They are names, attack objects, or mappings with ``name`` and parameters; those by name get of the prior and of the
-    ``shared`` parameters what they have. The audit ``offers`` kinds of attack. A prior of one number per record of the
-    population is cut to the audited ``nodes`` of a graph for attacks on records, which know only these.
+    Attacks by name get of the prior and of the ``shared`` parameters what they have. For attacks on records, a prior
+    per record of the population is cut to the audited ``nodes``.
     """
     own = prior if nodes is None or np.ndim(prior) == 0 else np.asarray(prior)[nodes]
     made: dict[str, Attack[Any]] = {}

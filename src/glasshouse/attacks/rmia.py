@@ -7,35 +7,26 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Literal, Self
+from typing import ClassVar, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from glasshouse.attacks.attack import Attack, QueryCount, seen_by
 from glasshouse.attacks.registry import register
-from glasshouse.attacks.shared.in_out_moments import left_out
 from glasshouse.attacks.shared.prior import check_prior, prior_weights
-from glasshouse.attacks.shared.reference_confidence import (
-    SimulatedConfidence,
-    Statistic,
-    best_share,
-    expected_among,
-    expected_confidence,
-    scored_targets,
-)
+from glasshouse.attacks.shared.reference_confidence import ConfidenceAttack, Statistic
 from glasshouse.core.arrays import BoolArray, FloatArray, Positions
 from glasshouse.core.errors import InputError
 from glasshouse.core.numerics import loss_to_margin
-from glasshouse.core.threads import side_by_side
 from glasshouse.evidence import Evidence, Mode
 
 
 @register("rmia")
 @dataclass(frozen=True, kw_only=True)
-class RMIA(Attack):
+class RMIA(ConfidenceAttack):
     r"""Share of a population Z that the record's likelihood ratio beats by a factor γ.
 
     :math:`\Pr_{z \sim Z}[r(x) / r(z) \ge \gamma]` with :math:`r(x) = p(x|\theta) / p(x)`, and p(x) the mean confidence
@@ -48,9 +39,8 @@ class RMIA(Attack):
         mode: ``"online"`` asks every shadow model, ``"offline"`` only those that did not train on the record.
         gamma: γ, by how much a record of Z must be beaten.
         offline_a: a, which replaces the missing in-models offline; ``"auto"`` is tuned on simulated targets.
-        prior: λ, the share of members that is expected: one number, or one per record. It changes no score. But the
-            score is a share of Z, and so depends on how many of Z are members: for thresholds, the Z of a simulated
-            target is weighted to this share.
+        prior: λ, the share of members that is expected: one number, or one per record. It changes no score; for
+            thresholds, the Z of a simulated target is weighted to this share.
 
     Example:
         >>> losses, members = [[0.5, 1.0], [0.7, 1.2]], [[1, 0], [0, 1]]
@@ -61,7 +51,6 @@ class RMIA(Attack):
 
     candidate: ClassVar[bool] = True
     likelihood_ratio: ClassVar[bool] = True
-    quick_simulation: ClassVar[bool] = True
 
     mode: Mode = "online"
     gamma: float = 1.0
@@ -73,8 +62,7 @@ class RMIA(Attack):
         check_prior(self.prior)
         if not self.gamma > 0:
             raise InputError(f"gamma: {self.gamma} is not positive.")
-        if self.offline_a != "auto" and not 0 <= self.offline_a <= 1:
-            raise InputError(f"offline_a: {self.offline_a} is not between 0 and 1.")
+        _check_share(self.offline_a)
 
     def score(self, evidence: Evidence, population: Evidence | None = None) -> FloatArray:
         """Scores, [N]; higher means member.
@@ -83,43 +71,15 @@ class RMIA(Attack):
             evidence: the records to score.
             population: evidence about the records of Z; the scored records themselves by default.
         """
-        share = _share(self, evidence, _statistic)
+        share = self._settled(evidence)
+        own = self._ratios(evidence, share)
+        return self._beaten(own, own if population is None else self._ratios(seen_by(self, population), share))
 
-        def ratios(of: Evidence) -> FloatArray:
-            return _statistic(of.target_loss, expected_confidence(of, self.mode))(share)
-
-        own = ratios(evidence)
-        return self._beaten(own, own if population is None else ratios(seen_by(self, population)))
-
-    def scores_among(self, evidence: Evidence, sets: Sequence[Positions]) -> Iterator[FloatArray | None]:
-        """Scores of the target beside some of the shadow models, for each set; confidences are computed once."""
-        if self.mode == "offline":  # a set without an out-model of some record is refused, and the others are not
-            yield from super().scores_among(evidence, sets)
-            return
-
-        def beaten(expected: FloatArray) -> FloatArray:
-            ratios = _statistic(evidence.target_loss, expected)(1.0)
+    def _scored(self, ratios: FloatArray, members: BoolArray | None = None) -> FloatArray:
+        """The Z of a simulated target, its own records, is weighted to the prior."""
+        if members is None:
             return self._beaten(ratios, ratios)
-
-        left = [left_out(rows, evidence.models) for rows in sets]
-        yield from side_by_side(beaten, expected_among(evidence, self.mode, left), records=evidence.records)
-
-    def _beaten(self, ratios: FloatArray, others: FloatArray) -> FloatArray:
-        """The share of the ratios of Z that each ratio [N] beats."""
-        order = np.argsort(ratios)  # a search in this order is many times faster than in any other
-        scores = np.empty(len(ratios))
-        scores[order] = np.searchsorted(np.sort(others), ratios[order] - np.log(self.gamma), side="right")
-        return scores / len(others)
-
-    def simulated_scores(self, evidence: Evidence) -> Iterator[tuple[FloatArray, BoolArray]]:
-        """Scores and members of each simulated target; the Z of each, its own records, is weighted to the prior."""
-        share = _share(self, evidence, _statistic)
-        return scored_targets(evidence, self.mode, lambda target: self._simulated(target, share))
-
-    def _simulated(self, target: SimulatedConfidence, share: float) -> FloatArray:
-        """Scores [N] of one simulated target."""
-        ratios = _statistic(target.loss, target.expected)(share)
-        weights = prior_weights(target.members, self.prior)
+        weights = prior_weights(members, self.prior)
         order = np.argsort(ratios)
         ranked = ratios[order]  # searched in this order, which is many times faster than in any other
         if (ranked[1:] == ranked[:-1]).any():  # the order of equals, which a slower sort keeps, is that of the sums
@@ -129,9 +89,23 @@ class RMIA(Attack):
         scores[order] = np.append(0.0, np.cumsum(weights[order]))[beaten] / weights.sum()
         return scores
 
-    def tuned(self, evidence: Evidence) -> Self:
-        """The same attack with its a chosen: 1 online, which leaves p(x) as it is; tuned on the pool offline."""
-        return dataclasses.replace(self, offline_a=_share(self, evidence, _statistic))
+    def _beaten(self, ratios: FloatArray, others: FloatArray) -> FloatArray:
+        """The share of the ratios of Z that each ratio [N] beats."""
+        order = np.argsort(ratios)  # a search in this order is many times faster than in any other
+        scores = np.empty(len(ratios))
+        scores[order] = np.searchsorted(np.sort(others), ratios[order] - np.log(self.gamma), side="right")
+        return scores / len(others)
+
+    def _statistic(self, loss: FloatArray, expected: FloatArray) -> Statistic:
+        """Log of r(x), [N], as a function of a; a = 1 leaves the mean confidence, log p(x) [N], as it is."""
+
+        def ratio(share: float) -> FloatArray:
+            if share == 1.0:
+                return np.asarray(-loss - expected)
+            return np.asarray(-loss - np.log((1 + share) * confidence() + (1 - share)) + np.log(2.0))
+
+        confidence = functools.cache(lambda: np.exp(expected))
+        return ratio
 
     def queries(self, evidence: Evidence) -> QueryCount:
         """The queries of BASE about the record, and the same about each record of Z, which all records share."""
@@ -139,40 +113,23 @@ class RMIA(Attack):
         return QueryCount(each, shared=round(each * evidence.records))
 
 
-def _statistic(loss: FloatArray, expected: FloatArray) -> Statistic:
-    """Log of r(x), [N], as a function of a; a = 1 leaves the mean confidence, log p(x) [N], as it is."""
-
-    def ratio(share: float) -> FloatArray:
-        if share == 1.0:
-            return np.asarray(-loss - expected)
-        return np.asarray(-loss - np.log((1 + share) * confidence() + (1 - share)) + np.log(2.0))
-
-    confidence = functools.cache(lambda: np.exp(expected))
-    return ratio
-
-
-def _share(
-    attack: RMIA | InfoRMIA, evidence: Evidence, statistic: Callable[[FloatArray, FloatArray], Statistic]
-) -> float:
-    """a: 1 online, which leaves p(x) as it is; offline the given number, or the best on simulated targets."""
-    if attack.mode == "online" or attack.offline_a != "auto":
-        return 1.0 if attack.mode == "online" else float(attack.offline_a)
-    return best_share(evidence, statistic, mode=attack.mode, name="offline_a")
+def _check_share(share: float | Literal["auto"]) -> None:
+    if share != "auto" and not 0 <= share <= 1:
+        raise InputError(f"offline_a: {share} is not between 0 and 1.")
 
 
 @register("informia")
 @dataclass(frozen=True, kw_only=True)
-class InfoRMIA(Attack):
+class InfoRMIA(ConfidenceAttack):
     r"""Information gained about a record, plus the divergence that is usual: a continuous form of RMIA.
 
     :math:`\log\frac{p(x|\theta)}{p(x)} + D_{KL}(p(z) \,\|\, p(z|\theta))`, where p(x) is the mean confidence of the
     shadow models; offline it is :math:`\frac12((1 + a)\,p_{out}(x) + 1 - a)`, as in RMIA.
 
-    For whole records the paper takes z from a population. The divergence is then one number for all records, so the
-    order is that of BASE, and of RMIA with γ = 1. For tokens it takes z from the vocabulary: all answers that the model
-    could give at this place. For a classifier these are the classes; of them, losses tell the true one and the rest
-    apart. With these two outcomes the score becomes :math:`(1 - p)\,(h - h_p)`, where h is the target's logit margin
-    and :math:`h_p` that of p(x): records of which models are sure anyway count less.
+    With z from a population the divergence is one number for all records, so the order is that of BASE. For tokens the
+    paper takes z from all answers that the model could give. For a classifier these are the true class and the rest:
+    the score becomes :math:`(1 - p)\,(h - h_p)`, where h is the target's logit margin and :math:`h_p` that of p(x), so
+    records of which models are sure anyway count less.
 
     Args:
         mode: ``"online"`` asks every shadow model, ``"offline"`` only those that did not train on the record.
@@ -187,7 +144,6 @@ class InfoRMIA(Attack):
     """
 
     version: ClassVar[int] = 2
-    quick_simulation: ClassVar[bool] = True
     needs_classes: ClassVar[str] = "its divergence is between the true class and all others"
 
     mode: Mode = "online"
@@ -197,22 +153,11 @@ class InfoRMIA(Attack):
     def __post_init__(self) -> None:
         if self.over not in ("answers", "population"):
             raise InputError(f'over: "{self.over}" is not one of answers, population.')
-        if self.offline_a != "auto" and not 0 <= self.offline_a <= 1:
-            raise InputError(f"offline_a: {self.offline_a} is not between 0 and 1.")
+        _check_share(self.offline_a)
 
-    def score(self, evidence: Evidence) -> FloatArray:
-        """Information in nats, [N]; higher means member."""
-        share = _share(self, evidence, self._statistic)
-        return self._statistic(evidence.target_loss, expected_confidence(evidence, self.mode))(share)
-
-    def simulated_scores(self, evidence: Evidence) -> Iterator[tuple[FloatArray, BoolArray]]:
-        """Scores and members of each simulated target, without a copy of the pool for every one of them."""
-        share = _share(self, evidence, self._statistic)
-        return scored_targets(evidence, self.mode, lambda target: self._statistic(target.loss, target.expected)(share))
-
-    def tuned(self, evidence: Evidence) -> Self:
-        """The same attack with its a chosen: 1 online, which leaves p(x) as it is; tuned on the pool offline."""
-        return dataclasses.replace(self, offline_a=_share(self, evidence, self._statistic))
+    def scores_among(self, evidence: Evidence, sets: Sequence[Positions]) -> Iterator[FloatArray | None]:
+        """Scores of the target beside some of the shadow models, each set by itself."""
+        return Attack.scores_among(self, evidence, sets)
 
     def _statistic(self, loss: FloatArray, expected: FloatArray) -> Statistic:
         """Scores [N] as a function of a, from losses and log p(x), [N] each."""

@@ -60,8 +60,7 @@ class StackedFit(NamedTuple):
 class StackedParameters:
     """Parameters of `Stacked` and `GStacked`, where they are explained.
 
-    A copy by `dataclasses.replace` keeps what was learned if only the prior or the number of jobs changes. With another
-    mode or seed, for example, it drops what was learned and learns again, so that nothing outdated is used.
+    A copy by `dataclasses.replace` with another prior or number of jobs keeps what was learned; other copies drop it.
     """
 
     posterior: ClassVar[bool] = True
@@ -138,9 +137,6 @@ class Stacked(StackedParameters, Attack):
         seed: of every random choice.
         jobs: number of fits that run in parallel; by default -1, one per core. Scores do not depend on it.
 
-    Memory: three to four times the evidence for 100 000 records and 8 shadow models on two cores; each further fit that
-    runs at the same time takes about 12 MB more (`benchmarks/records/stacked_records.md`).
-
     Example:
         >>> rng = np.random.default_rng(0)
         >>> members = np.concatenate([half := rng.random((3, 200)) < 0.5, ~half])  # [6, 200]
@@ -165,10 +161,7 @@ class Stacked(StackedParameters, Attack):
         return learned_posterior(self.log_odds(evidence))
 
     def flag_scores(self, evidence: Evidence) -> FloatArray:
-        """Posteriors [N] of the target in the place of the first simulated target: its references, and its predictor.
-
-        A mean over panels and predictors, which `score` gives, varies less than scores of simulated targets do.
-        """
+        """Posteriors [N] of the target in the place of the first simulated target: its references and its predictor."""
         return learned_posterior(self.log_odds(evidence, place=0))
 
     def log_odds(self, evidence: Evidence, *, place: int | None = None) -> FloatArray:
@@ -241,8 +234,7 @@ class Stacked(StackedParameters, Attack):
     def _learned(self, evidence: Evidence, known: StackedFit, *, learner: str | None, place: int | None) -> FloatArray:
         """Log-odds of the target by what was learned, [N]."""
         # a mean over panels varies less than the scores of simulated targets, which matters if nothing else does
-        panels = known.plan.panels if known.clear else known.plan.panels[:1]
-        group = None
+        panels, group = known.plan.panels if known.clear else known.plan.panels[:1], None
         if place is not None:
             panels, group = known.plan.references[place : place + 1], int(known.plan.groups[place])
         found = np.zeros(evidence.records)
@@ -256,9 +248,8 @@ class Stacked(StackedParameters, Attack):
     def unlikeness(self, evidence: Evidence) -> float:
         """How far the target's answers are from those of simulated targets, in standard deviations among these.
 
-        It looks at the margins of all records, not at the target's members. The simulated targets are weighted to the
-        prior, so that another share of members is not taken for another kind of model. Above 5 the target counts as
-        unlike them.
+        The simulated targets are weighted to the prior, so that another share of members is not taken for another kind
+        of model. Above 5 the target counts as unlike them.
         """
         known = self._known(evidence)
         return self._likeness(evidence, known.plan).unlikeness(loss_to_margin(evidence.target_loss))
@@ -281,11 +272,7 @@ class Stacked(StackedParameters, Attack):
     def _rows(
         self, evidence: Evidence, references: Positions, usual: Usual, *, model: int | None = None, records: Positions
     ) -> NDArray[Any]:
-        """Features [R, F] of some records about the target, or about a shadow model in its place.
-
-        They are computed when they are needed: those of all simulated targets are several times as large as the
-        evidence. In single precision, which is enough for them.
-        """
+        """Features [R, F] of some records about the target, or about a shadow model in its place."""
         part = evidence.among(references, model=model, records=records)
         columns = list(record_features(part, mode=self.mode, usual=usual).values())
         if part.labels is not None:

@@ -25,6 +25,8 @@ from glasshouse.auditing.steps import (
     settings_of,
     train_shadows,
 )
+from glasshouse.auditing.trials import audit_and_advise
+from glasshouse.auditing.units import by_unit, unit_settings
 from glasshouse.compute import Compute
 from glasshouse.core.errors import InputError
 from glasshouse.data import Population, as_members, check_members_fit, check_population, select
@@ -38,6 +40,7 @@ from glasshouse.evidence.trace import traced_losses
 from glasshouse.pool import ShadowPool
 from glasshouse.query.classify import check_model
 from glasshouse.query.labels_only import predicted_labels
+from glasshouse.query.own_loss import Loss, OwnLoss, with_own_loss
 from glasshouse.query.regress import predict
 from glasshouse.report import Context
 from glasshouse.training.sklearn import SklearnTrainer, as_trainer, stored_records
@@ -57,6 +60,7 @@ def audit(
     trainer: Trainer | Any = None,
     attacks: Sequence[AttackChoice] = DEFAULT_ATTACKS,
     shadows: int = 8,
+    loss: Loss | None = None,
     mode: Mode = "online",
     attacker: Attacker = Attacker(),
     evaluation: Evaluation = Evaluation(),
@@ -66,6 +70,7 @@ def audit(
     title: str = "Membership audit",
     about: str = "",
     progress: bool | None = None,
+    advise: float | None = None,
 ) -> AuditResult:
     """Train shadow models, attack the target, and measure which of its training records can be found from outside.
 
@@ -78,6 +83,9 @@ def audit(
             ``SklearnTrainer(estimator=…)``. Not needed for a given model and no shadow models.
         shadows: how many shadow models, in complementary pairs. 0 trains none and 1 a single reference model: a quick
             look with weaker attacks, and an estimate of what eight would find.
+        loss: ``(model, batch) -> losses`` [B], or [B, T] of the parts of each record (tokens, labels, outputs): the
+            negative logarithm of the likelihood that the model gives to each of ``batch.x``, ``batch.y``. By default
+            that of the class, or of the value of a regression. `glasshouse.losses` has those of other kinds of model.
 
     Example:
         >>> import numpy as np
@@ -92,28 +100,36 @@ def audit(
     """
     check_population(population)
     check_options(attacker, evaluation, "records")
+    if advise is not None:
+        same = {name: value for name, value in locals().items() if name not in ("population", "advise")}
+        return audit_and_advise(audit, population, budget=advise, **same)
     if trainer is None and (shadows or model is None):
         raise InputError(
             "trainer: missing; shadow models must be trained as the target was. Pass trainer=SklearnTrainer(…), "
             "TorchTrainer(…), or a function (population, members, seed) -> model; or shadows=0 to train none."
         )
+    attacker = dataclasses.replace(attacker, query=with_own_loss(attacker.query, loss, population))
     trainer = None if trainer is None else as_trainer(trainer)
     other = None if attacker.trainer is None else as_trainer(attacker.trainer, place="attacker.trainer")
     for one in (trainer, other):
         if isinstance(one, SklearnTrainer):
             one.check(population, labels_only=attacker.labels_only)
-    mask = checked_members(model, members, len(population), seed=seed, ids=population.ids)
+    units = population.unit
+    mask = checked_members(model, members, len(population), seed=seed, ids=population.ids, units=units)
     check_members_fit(population.x, mask, given=members)
     doubts = () if model is None else _check_target(model, population, attacker)  # before the long work
-    outside = public_mask(attacker.public, mask, seed=seed, ids=population.ids)
+    outside = public_mask(attacker.public, mask, seed=seed, ids=population.ids, units=units)
     judged = np.flatnonzero(~outside)
-    fprs = checked_rates(evaluation.fprs, mask[judged])
+    units = None if units is None else units.at(judged)
+    fprs = checked_rates(
+        evaluation.fprs, mask[judged] if units is None else units.members(mask[judged], place="members")
+    )
     groups = {name: values[judged] for name, values in as_groups(evaluation.groups, len(population)).items()}
     public, prior = attacker.public is not None, attacker.prior
     if public and np.ndim(prior):
         prior = np.asarray(prior)[judged]
     moments = traced_losses(attacker.trace, len(population), ids=population.ids)
-    chosen = default_attacks(attacks, DEFAULT_ATTACKS, shadows)
+    chosen = default_attacks(attacks, DEFAULT_ATTACKS, shadows, parts=loss is not None)
     made = chosen_attacks(chosen, mode=mode, prior=prior, seed=seed, fprs=fprs)
     theirs: Any = other or trainer  # None is never asked to train: there are no shadow models then
     plan = ShadowPool.plan(
@@ -130,15 +146,15 @@ def audit(
         made,
         plan.members[:, judged],
         named=attacks is not DEFAULT_ATTACKS,
-        regression=population.regression,
+        classless="a regression" if population.regression else "a loss of your own" if loss is not None else "",
         public=public,
         trace=moments is not None,
     )
     target, seconds = train_shadows(
         plan, trainer, population=population, model=model, members=mask, seed=seed, progress=progress
     )
-    if model is None and not population.regression and not attacker.labels_only:
-        doubts = check_model(target, population, how=attacker.query)
+    if model is None:
+        doubts = _check_target(target, population, attacker)
     keep = any(attack.needs_logits for attack in made.values())
     started = time.perf_counter()
     how = dataclasses.replace(attacker.query or QueryOptions(), keep_logits=keep)
@@ -157,31 +173,36 @@ def audit(
         **dict[str, Any](answers.figures(mask)),
         fingerprint=population.fingerprint(),
         shadow_seconds=seconds + time.perf_counter() - started,
-        settings=settings_of(trainer, attacker, evaluation),
+        settings=settings_of(trainer, attacker, evaluation) | unit_settings(units),
         versions=library_versions(),
         warnings=(*doubts, *shared.warnings),
         notes=(*evidence.notes, *shared.notes),
         stored_records=stored_records(target),
     )
+    own = population.own_loss  # then there are no labels
+    known = Known(x=population.features, labels=None if own else population.y, audited=judged if public else None)
+    labels = None if own else population.labels[judged]
+    told: dict[str, Any] = {"labels": labels, "groups": groups, "known": known, "design": evaluation.design}
+    parts = by_unit(evidence, units, members=mask[judged], seed=seed, **told)
     return audit_view(
-        evidence,
+        parts.pop("view"),
         made,
-        members=mask[judged],
-        estimated=not attacker.labels_only,
-        labels=population.labels[judged],
-        evaluation=dataclasses.replace(evaluation, fprs=fprs, groups=groups),
+        estimated=not attacker.labels_only and loss is None and units is None,
+        evaluation=dataclasses.replace(evaluation, fprs=fprs, groups=parts.pop("groups")),
         context=context,
         compute=compute,
         progress=progress,
         left_out=left_out,
-        known=Known(x=population.features, labels=population.y, audited=judged if public else None),
         prior=prior,
+        **parts,
     )
 
 
 def _check_target(model: Any, population: Population, attacker: Attacker) -> tuple[str, ...]:
     """Ask the given model about a few records as the attacker will; warnings about it."""
     query = attacker.query
+    if isinstance(query, OwnLoss):
+        return query.check(model, population)
     if population.regression:
         predict(model, population, how=query)
     elif attacker.labels_only:
@@ -222,34 +243,44 @@ def audit_evidence(
     mask = None if members is None else as_members(members, (evidence.records,), place="members", ids=evidence.ids)
     # unknown members do not limit the rates, but a pool cannot place a threshold finer than one of its non-members
     counted = evidence.shadow_members[0] if mask is None and evidence.models else mask
+    units = evidence.unit
+    if units is not None and counted is not None:
+        counted = units.members(counted, place="members" if mask is not None else "shadow_members")
     fprs = () if counted is None else checked_rates(evaluation.fprs, counted)
-    evaluation = dataclasses.replace(evaluation, fprs=fprs, groups=as_groups(evaluation.groups, evidence.records))
+    groups = as_groups(evaluation.groups, evidence.records)
     chosen = default_attacks(attacks, DEFAULT_ATTACKS, evidence.models)
     made = chosen_attacks(chosen, mode=mode, prior=attacker.prior, seed=seed, fprs=fprs)
     left_out: dict[str, str] = {}
     if evidence.models < 2:
-        have = {"public": evidence.public is not None, "trace": evidence.target_trace is not None}
-        named = attacks is not DEFAULT_ATTACKS
-        made, left_out = check_attacks(made, evidence.shadow_members, named=named, **have)
+        made, left_out = check_attacks(
+            made,
+            evidence.shadow_members,
+            named=attacks is not DEFAULT_ATTACKS,
+            public=evidence.public is not None,
+            trace=evidence.target_trace is not None,
+        )
     shared = Finding() if mask is None else shared_losses(evidence, mask)
     context = Context(
         title=title,
         shadows=evidence.models,
         mode=mode,
         seed=seed,
-        settings={"prior": prior_text(attacker.prior), "threshold": evaluation.threshold},
+        settings={"prior": prior_text(attacker.prior), "threshold": evaluation.threshold, **unit_settings(units)},
         versions=library_versions(),
         warnings=shared.warnings,
         notes=(*evidence.notes, *shared.notes),
     )
+    known = Known(labels=evidence.labels)
+    told: dict[str, Any] = {"labels": evidence.labels, "groups": groups, "design": evaluation.design}
+    parts = by_unit(evidence, units, members=mask, seed=seed, known=known, **told)
     return audit_view(
-        evidence,
+        parts.pop("view"),
         made,
-        members=mask,
-        labels=evidence.labels,
-        evaluation=evaluation,
+        estimated=units is None,
+        evaluation=dataclasses.replace(evaluation, fprs=fprs, groups=parts.pop("groups")),
         context=context,
         progress=progress,
         left_out=left_out,
         prior=attacker.prior,
+        **parts,
     )

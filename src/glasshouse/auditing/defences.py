@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from glasshouse.core.errors import InputError
 from glasshouse.data import Population
-from glasshouse.query.classify import QueryOptions
-from glasshouse.query.coarse import CoarseAnswers
+from glasshouse.query.classify import CoarseAnswers, QueryOptions
 from glasshouse.query.labels_only import LabelOnly
 from glasshouse.training.sklearn import SklearnTrainer, fresh
 from glasshouse.training.trainer import Trainer
@@ -33,13 +32,22 @@ class Defence:
         name: what is changed, as a table shows it: ``"min_samples_leaf=10"``.
         trainer: trains with the change; None if models stay as they are.
         query: how the model then answers; None if it answers as before.
+        exposed: share of the records, those that `most_exposed` finds, that count ``weight`` times in the training.
+        weight: of these records; with 0 they train no model and are not judged.
         code: a line of Python that makes the change.
     """
 
     name: str
     trainer: Trainer | None = None
     query: QueryOptions | None = None
+    exposed: float = 0.0
+    weight: float = 0.0
     code: str = ""
+
+    @property
+    def trains(self) -> bool:
+        """Whether it needs other models, and not only other answers."""
+        return self.trainer is not None or self.exposed > 0
 
 
 Propose = Callable[[Any, Any], Iterator[Defence]]  # from a trainer and its data
@@ -65,18 +73,28 @@ def register_defences(trainer: str) -> Callable[[Propose], Propose]:
 
 
 def defences_for(trainer: Any, data: Any) -> list[Defence]:
-    """What fits a trainer and its data, the usual first choice first.
-
-    Example:
-        >>> from sklearn.tree import DecisionTreeClassifier
-        >>> population = Population([[0.0], [1.0], [2.0]], ["a", "b", "c"])
-        >>> trainer = SklearnTrainer(estimator=DecisionTreeClassifier(max_depth=20))
-        >>> [one.name for one in defences_for(trainer, population)][:3]
-        ['min_samples_leaf=5', 'min_samples_leaf=20', 'max_depth=8']
-    """
+    """What fits a trainer and its data, the usual first choice first."""
     propose = DEFENCES.get(type(trainer).__name__)
     found = [] if propose is None else list(propose(trainer, data))
-    return [*found, *_answers(data)]
+    return [*found, *_fewer_records(trainer, data), *_answers(data)]
+
+
+def _fewer_records(trainer: Any, data: Any) -> Iterator[Defence]:
+    """The most exposed records are left out, or count less."""
+    if not isinstance(data, Population) or data.regression:
+        return
+    yield Defence(
+        name="without the 10 % most exposed",
+        exposed=0.1,
+        code="kept = ~most_exposed(result.evidence, 0.1)  # train on these alone",
+    )
+    if isinstance(trainer, SklearnTrainer) and trainer.weighted_by is not None:
+        yield Defence(
+            name="the 10 % most exposed count a tenth",
+            exposed=0.1,
+            weight=0.1,
+            code="SklearnTrainer(…, weights=np.where(most_exposed(result.evidence, 0.1), 0.1, 1.0))",
+        )
 
 
 def _answers(data: Any) -> Iterator[Defence]:
@@ -142,13 +160,11 @@ def estimator_defences(trainer: SklearnTrainer, data: Population) -> Iterator[De
             changed.set_params(**{path: value})
         except (TypeError, ValueError):  # a parameter that only looks like the one that is meant
             continue
-        name = (
-            f"{path.rpartition('__')[2]}={value:g}"
-            if isinstance(value, float)
-            else f"{path.rpartition('__')[2]}={value}"
-        )
+        shown = f"{value:g}" if isinstance(value, float) else value
         yield Defence(
-            name=name, trainer=SklearnTrainer(estimator=changed), code=f"estimator.set_params({path}={value!r})"
+            name=f"{path.rpartition('__')[2]}={shown}",
+            trainer=dataclasses.replace(trainer, estimator=changed),
+            code=f"estimator.set_params({path}={value!r})",
         )
 
 
@@ -177,57 +193,41 @@ def _gentler(estimator: Any, path: str, parameters: dict[str, Any]) -> Iterator[
 
 @register_defences("TorchTrainer")
 def module_defences(trainer: Any, data: Population) -> Iterator[Defence]:
-    """Fewer epochs, early stopping, weight decay, dropout, and DP-SGD where Opacus is installed."""
+    """Fewer epochs, early stopping, weight decay, label smoothing, dropout, and DP-SGD where Opacus is installed."""
     from glasshouse.training import EarlyStopping
+
+    def changed(name: str, code: str = "", **change: Any) -> Defence:
+        code = code or f"TorchTrainer(…, {name})"
+        return Defence(name=name, trainer=dataclasses.replace(trainer, **change), code=code)
 
     for part in (2, 4):
         if (epochs := trainer.epochs // part) >= 1:
-            yield Defence(
-                name=f"epochs={epochs}",
-                trainer=dataclasses.replace(trainer, epochs=epochs),
-                code=f"TorchTrainer(…, epochs={epochs})",
-            )
+            yield changed(f"epochs={epochs}", epochs=epochs)
     if trainer.early_stopping is None and not data.regression:
-        yield Defence(
-            name="early stopping",
-            trainer=dataclasses.replace(trainer, early_stopping=EarlyStopping(patience=5)),
-            code="TorchTrainer(…, early_stopping=EarlyStopping(patience=5))",
-        )
+        code = "TorchTrainer(…, early_stopping=EarlyStopping(patience=5))"
+        yield changed("early stopping", code, early_stopping=EarlyStopping(patience=5))
     for decay in (1e-3, 1e-2):
-        yield Defence(
-            name=f"weight_decay={decay:g}",
-            trainer=dataclasses.replace(trainer, optimizer=functools.partial(trainer.optimizer, weight_decay=decay)),
-            code=f"TorchTrainer(…, optimizer=functools.partial(torch.optim.Adam, weight_decay={decay:g}))",
-        )
-    yield Defence(
-        name="dropout=0.5",
-        trainer=dataclasses.replace(trainer, module=functools.partial(with_dropout, trainer.module, 0.5)),
-        code="nn.Dropout(0.5)  # before the last layer",
-    )
+        code = f"TorchTrainer(…, optimizer=functools.partial(torch.optim.Adam, weight_decay={decay:g}))"
+        optimizer = functools.partial(trainer.optimizer, weight_decay=decay)
+        yield changed(f"weight_decay={decay:g}", code, optimizer=optimizer)
+    if not trainer.label_smoothing and not data.regression:
+        yield changed("label_smoothing=0.2", label_smoothing=0.2)
+    module = functools.partial(with_dropout, trainer.module, 0.5)
+    yield changed("dropout=0.5", "nn.Dropout(0.5)  # before the last layer", module=module)
     if importlib.util.find_spec("opacus") is not None and not data.regression:
         from glasshouse.training.libraries import PrivateTrainer
 
         for epsilon in (8.0, 2.0):
+            epochs = min(trainer.epochs, 20)
             yield Defence(
                 name=f"DP-SGD, ε = {epsilon:g}",
-                trainer=PrivateTrainer(
-                    module=trainer.module, epsilon=epsilon, delta=1e-5, epochs=min(trainer.epochs, 20)
-                ),
+                trainer=PrivateTrainer(module=trainer.module, epsilon=epsilon, delta=1e-5, epochs=epochs),
                 code=f"PrivateTrainer(module=…, epsilon={epsilon:g}, delta=1e-5)",
             )
 
 
 def with_dropout(make: Callable[[], nn.Module], share: float) -> nn.Module:
-    """A module whose dropout layers drop this share; without any, one is put before its last linear layer.
-
-    Example:
-        >>> from torch import nn
-        >>> with_dropout(lambda: nn.Sequential(nn.Linear(2, 4), nn.ReLU(), nn.Linear(4, 2)), 0.5)[2]
-        Sequential(
-          (0): Dropout(p=0.5, inplace=False)
-          (1): Linear(in_features=4, out_features=2, bias=True)
-        )
-    """
+    """A module whose dropout layers drop this share; without any, one is put before its last linear layer."""
     from torch import nn
 
     module = make()

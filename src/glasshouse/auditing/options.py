@@ -17,6 +17,7 @@ from typing import Any, TypeVar, cast
 from numpy.typing import ArrayLike
 
 from glasshouse.core.errors import InputError, raise_faults, shortened
+from glasshouse.data.design import Design, as_design
 from glasshouse.evaluation import PrivacyClaim
 from glasshouse.evaluation.privacy.claim import as_claim
 from glasshouse.evaluation.thresholds import ThresholdRule
@@ -47,6 +48,10 @@ OPTIONS = {
     ),
     "title": "of the report.",
     "about": "a sentence about the data, shown beside the figures.",
+    "advise": (
+        "minutes for `glasshouse.advise` after the audit: the report then quotes the defence that was measured for "
+        "this model. By default none is tried."
+    ),
     "progress": "whether to show bars; by default on a terminal, and elsewhere a plain line now and then.",
 }
 
@@ -118,6 +123,9 @@ class Evaluation:
         groups: columns that divide the records, by name, such as ``{"sex": […], "age": […]}``, one value per record.
             The report shows the leak of each group. Numbers with many different values are cut into quartiles.
         claim: a stated (ε, δ) to judge: a `PrivacyClaim`, or a mapping with ``epsilon`` and perhaps ``delta``.
+        design: how the members were chosen, a `glasshouse.data.design.Design`, its name, or a mapping with its name:
+            tests, intervals and ε follow it. By default records, or units, are taken as drawn at random, and it is
+            tested whether they look so.
 
     Example:
         >>> Evaluation(fprs=[0.1], claim={"epsilon": 8.0}).claim
@@ -128,11 +136,15 @@ class Evaluation:
     threshold: ThresholdRule = option("mean", file='Literal["mean", "max"]', was="policy")
     groups: Mapping[str, ArrayLike] | None = option(None)
     claim: PrivacyClaim | Mapping[str, float] | None = option(None, file="ClaimSection | None")
+    design: Design | str | Mapping[str, Any] | None = option(
+        None, file="str | dict[str, Any] | None", of=("records", "evidence")
+    )
 
     def __post_init__(self) -> None:
         if self.threshold not in ("mean", "max"):
             raise InputError(f'threshold: {shortened(self.threshold)} is not known; use "mean" or "max".')
         object.__setattr__(self, "claim", as_claim(self.claim))
+        object.__setattr__(self, "design", as_design(self.design))
 
 
 GROUPS: Mapping[str, type[Any]] = {"attacker": Attacker, "evaluation": Evaluation}
@@ -153,12 +165,7 @@ _ARGS = re.compile(r"(Args:\n(?: {4}.*\n?)+)")
 
 
 def meanings(described: object) -> dict[str, str]:
-    """What the ``Args`` of a docstring say about each name, each in one line.
-
-    Example:
-        >>> meanings(Attacker)["fraction"]
-        'share of the records that trains a shadow model.'
-    """
+    """What the ``Args`` of a docstring say about each name, each in one line."""
     found = _ARGS.search(inspect.getdoc(described) or "")
     args = re.findall(r"^    (\w+): ((?:.|\n {8})+)", found[1] if found else "", flags=re.MULTILINE)
     return {name: re.sub(r"\s+", " ", text) for name, text in args}

@@ -17,16 +17,18 @@ import numpy as np
 from glasshouse.core.arrays import BoolArray
 from glasshouse.core.table import Table
 from glasshouse.evaluation import AttackOutcome, PrivacyVerdict, RandomMembers, VerdictAttack
+from glasshouse.evaluation.declared import DeclaredDraw
 from glasshouse.evaluation.quick_estimate import QuickEstimate
+from glasshouse.evaluation.risk import UnitRisk
 from glasshouse.evidence import Evidence, write_evidence
+from glasshouse.evidence.units import UnitView
 from glasshouse.io.files import write_file
 from glasshouse.io.folders import new_folder
 from glasshouse.report import Advice, Context, Summary, Surroundings, latex_table, render_html, summarise
 from glasshouse.report.decision.verdict import accusation_table, group_leak_table
 from glasshouse.report.figures import Estimate, columns_at
-from glasshouse.report.html import picture_style
+from glasshouse.report.html import notebook_html, picture_style, roc_figure
 from glasshouse.report.json_io import metrics_json, run_json
-from glasshouse.report.notebook import notebook_html, roc_figure
 from glasshouse.report.pictures.roc import roc_picture
 from glasshouse.report.policy import Policy, stored_policy
 from glasshouse.report.redaction import Redactor, redacted_context
@@ -54,6 +56,9 @@ class AuditResult:
         groups: columns [N] that divide the records, by name, as the user gave them.
         quick_estimate: with one or no shadow model, an estimate of what eight would find; None otherwise.
         advice: defences that were measured for this model (`advised`); None if none were.
+        declared: the declared draw of the members, and what speaks against it; None if none was declared.
+        risk: how often simulated targets let an attack identify each unit; None for records.
+        by_unit: the rows behind the units, if units such as persons were audited; None for records.
     """
 
     evidence: Evidence
@@ -71,6 +76,9 @@ class AuditResult:
     groups: Mapping[str, np.ndarray] = field(default_factory=dict)
     quick_estimate: QuickEstimate | None = None
     advice: Advice | None = None
+    by_unit: UnitView | None = None
+    declared: DeclaredDraw | None = None
+    risk: UnitRisk | None = None
 
     def __repr__(self) -> str:
         return f"AuditResult({len(self.evidence.ids)} records, attacks: {', '.join(self.outcomes) or 'none'})"
@@ -119,6 +127,10 @@ class AuditResult:
         of ties, or a target that is unlike the shadow models, has no such column. ``…_fdr`` is the smallest
         false-discovery rate at which the record is flagged, without use of the true members; ``…_stability`` is the
         share of smaller pools with which the record is still flagged (for attacks that are cheap enough).
+
+        Of units such as persons it also has ``records`` (how many each has), ``risk`` (the share of the simulated
+        targets with this unit inside in which the verdict attack identifies it), ``risk_by`` (the attack that does so
+        most often) and ``risk_chance`` (the chance that guessing would do so as often).
         """
         columns: dict[str, np.ndarray] = {"id": self.evidence.ids}
         if self.labels is not None:
@@ -127,6 +139,10 @@ class AuditResult:
             columns["member"] = self.members
         if self.surroundings is not None:
             columns["degree"] = self.surroundings.degrees
+        if self.by_unit is not None:
+            columns["records"] = self.by_unit.units.sizes
+        if self.risk is not None:
+            columns |= {"risk": self.risk.identified, "risk_by": self.risk.by, "risk_chance": self.risk.chance}
         columns |= self.groups
         for name, outcome in self.outcomes.items():
             columns[f"{name}_score"] = outcome.scores
@@ -141,6 +157,21 @@ class AuditResult:
                 columns[f"{name}_fdr"] = levels
             if threshold is not None and outcome.stability is not None:
                 columns[f"{name}_stability"] = outcome.stability
+        return Table(columns)
+
+    def rows(self) -> Table:
+        """One row per record inside the audited units: id, unit, membership if known, and each attack's own score.
+
+        Without units it is `records`.
+        """
+        if self.by_unit is None:
+            return self.records()
+        view, units = self.by_unit, self.by_unit.units
+        columns: dict[str, np.ndarray] = {"id": view.rows.ids, units.word: units.names[units.rows]}
+        if self.members is not None:
+            columns["member"] = self.members[units.rows]
+        for name, outcome in self.outcomes.items():
+            columns[f"{name}_score"] = outcome.attack.row_scores(view)  # type: ignore[attr-defined]
         return Table(columns)
 
     def roc(self) -> Table:
@@ -185,6 +216,8 @@ class AuditResult:
             columns=self._columns(),
             quick_estimate=self.quick_estimate,
             advice=self.advice,
+            draw=self.declared,
+            risk=None if self.risk is None else self.risk.figures(),
         )
 
     def advised(self, advice: Advice) -> AuditResult:
@@ -217,6 +250,8 @@ class AuditResult:
             groups=groups,
             left_out=redactor.texts(self.left_out, ids),
             context=redacted_context(self.context, redactor, ids),
+            risk=None if self.risk is None else self.risk.of_units(order),
+            by_unit=None,  # the rows have ids of their own
         )
 
     def save(self, folder: Path | str, *, overwrite: bool = False, policy: Policy | None = None) -> Path:
@@ -240,8 +275,12 @@ class AuditResult:
                 write_file(place / "records.parquet", records.to_parquet())
             write_file(place / "roc.csv", self.roc().to_csv())
             write_file(place / "table.tex", latex_table(summary))
-            write_evidence(place / "evidence.npz", self.evidence, members=self.members)
-            write_file(place / "report.html", render_html(summary, policy=policy))
+            saved, members = self.evidence, self.members
+            if self.by_unit is not None:
+                saved = self.by_unit.rows.evidence.with_units(self.by_unit.units)
+                members = None if members is None else members[self.by_unit.units.rows]
+            write_evidence(place / "evidence.npz", saved, members=members)
+            write_file(place / "report.html", render_html(summary, policy=policy, searched=records))
             curves = {attack.name: attack.metrics.curve for attack in summary.attacks if attack.metrics is not None}
             if curves:
                 write_file(place / "roc.svg", roc_picture(curves, style=picture_style()))
@@ -250,7 +289,7 @@ class AuditResult:
 
     def report(self, path: Path | str, *, policy: Policy | None = None) -> Path:
         """Write the HTML report, one file that needs no network; a policy of yours gives the rating."""
-        return write_file(path, render_html(self.summary(), policy=policy))
+        return write_file(path, render_html(self.summary(), policy=policy, searched=self.records()))
 
     def _columns(self) -> dict[str, np.ndarray]:
         """What divides the records into groups, [N] each; a number is a name of a class, but for a regression."""

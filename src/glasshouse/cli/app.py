@@ -35,7 +35,7 @@ from glasshouse.io.limits import lacks_memory
 # by what a user wants to do and by name: the module of this room that registers the command with `app`
 _BY_AIM = {
     "Start": {"new": "new", "doctor": "doctor", "attacks": "doctor", "datasets": "doctor"},
-    "Audit": {"audit": "audit", "score": "audit", "advise": "audit"},
+    "Audit": {"plan": "plan", "audit": "audit", "score": "audit", "advise": "audit"},
     "Decide": dict.fromkeys(("check", "compare", "index", "appendix"), "saved_runs"),
     "Share and keep": dict.fromkeys(("report", "verify", "lookup"), "saved_runs"),
     "Research": {"bench": "bench", "reproduce": "reproduce"},
@@ -79,11 +79,21 @@ class _Commands(TyperGroup):
             return super().invoke(ctx)
 
 
+# the one place that says what they mean: help shows it, and a test holds the commands and the manual to it
+EXIT_CODES = {
+    "done": (0,),
+    "wrong input, with one line for each fault": (2,),
+    "a limit is exceeded (check) or a file is damaged (verify)": (3,),
+    "inconclusive (check)": (4,),
+    "stopped": (130, 143),
+}
+EXITS = "; ".join(f"{' or '.join(map(str, codes))} {meaning}" for meaning, codes in EXIT_CODES.items())
+EXITS = f"Exit codes: {EXITS}."
+
 app = typer.Typer(
     cls=_Commands,
     help="Tells the owner of a trained model how visible its training records are from outside.",
-    epilog="Exit codes: 0 done; 2 wrong input, one line for each fault; 3 a limit is exceeded (check) or a file is "
-    "damaged (verify); 4 inconclusive (check); 130 or 143 stopped.",
+    epilog=EXITS,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
 )
@@ -126,12 +136,12 @@ def interruptible(out: Path | None = None) -> Iterator[None]:
 
 
 def stopped_code(error: KeyboardInterrupt) -> int:
-    """The exit code that shells expect of a program that a signal ended."""
+    """What shells expect of a program that a signal ended (`EXIT_CODES`)."""
     return 143 if isinstance(error, Terminated) else 130
 
 
 def main() -> NoReturn:
-    """Entry point: input faults are one line each on standard error, and exit code 2."""
+    """Entry point: each fault of the input is one line on standard error."""
     _open_outputs()
     before = signal.signal(signal.SIGTERM, _terminate)
     try:
@@ -139,15 +149,12 @@ def main() -> NoReturn:
             app(standalone_mode=True)
     except InputError as error:
         say(*error.faults, err=True)
-        count = len(error.faults)
-        problems = f"{count} problem{'s' if count > 1 else ''}"
-        if not work_so_far():
-            ended = ", nothing was run."
-        elif isinstance(error, LeftOutError):
+        count, ended = len(error.faults), ", nothing was run."
+        if isinstance(error, LeftOutError) and work_so_far():
             ended = "; everything else is finished and kept."
-        else:
+        elif work_so_far():
             ended = "; the run was stopped. " + " ".join(work_so_far())
-        say(problems + ended, err=True)
+        say(f"{count} problem{'s' if count > 1 else ''}{ended}", err=True)
         raise SystemExit(2) from None
     except Exception as error:
         if not lacks_memory(error):

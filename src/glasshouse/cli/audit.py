@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import importlib
 import time
 from collections.abc import Iterator
@@ -14,8 +13,8 @@ import typer
 
 from glasshouse.auditing.call import DEFAULT_ATTACKS, audit_evidence
 from glasshouse.auditing.options import Attacker, Evaluation
+from glasshouse.cli import steps
 from glasshouse.cli.app import app, interruptible, say
-from glasshouse.cli.steps import Memory, Output, Quiet, Shared, checked, finish, with_output
 from glasshouse.compute import RayCluster, chosen_compute
 from glasshouse.config import AuditFile, advise_audit_file, read_audit_file, run_audit_file, with_options
 from glasshouse.core.errors import InputError
@@ -27,7 +26,7 @@ from glasshouse.io.files import resolved, write_file
 from glasshouse.io.folders import check_page
 from glasshouse.report import read_run, render_advice, render_html
 from glasshouse.report.policy import policy_of
-from glasshouse.report.run_folder import keep_advice, list_page
+from glasshouse.report.run_folder import keep_advice, list_page, searched_records
 
 _NEXT = """
 Next, audit your own model. `glasshouse new table` writes an audit file to start from (torch, sklearn, gnn: a script).
@@ -37,7 +36,7 @@ Or write one of these lines into audit.yaml and run: glasshouse audit audit.yaml
 
 
 @app.command()
-@with_output
+@steps.with_output
 def audit(
     file: Annotated[
         Path | None, typer.Argument(help="Audit file; without one, an embedded synthetic graph is audited.")
@@ -55,25 +54,33 @@ def audit(
         int | None, typer.Option(min=1, help="Number of nodes to audit, drawn at random; default: all.")
     ] = None,
     minutes: Annotated[float | None, typer.Option(help="Time budget of a graph audit; work is cut to fit.")] = None,
+    advise: Annotated[
+        float | None, typer.Option(help="Minutes for trying defences afterwards; the report quotes the advised one.")
+    ] = None,
     seed: Annotated[int | None, typer.Option(min=0, help="Random seed, instead of that in the file.")] = None,
     pool: Annotated[str | None, typer.Option(help="Folder that keeps shadow models for later audits.")] = None,
-    workers: Annotated[int | None, typer.Option(help="Number of local processes that train and score.")] = None,
+    workers: steps.Workers = None,
     cluster: Annotated[
         str | None, typer.Option(help="Ray cluster that trains and scores: auto, or ray://host:port.")
     ] = None,
     gpus: Annotated[float | None, typer.Option(help="GPUs per cluster task (0.5: two tasks share one).")] = None,
-    trust_code: Annotated[
-        bool, typer.Option(help="Allow code that the file names: factories and pickled graphs.")
-    ] = False,
+    trust_code: steps.TrustCode = False,
     *,
-    output: Output,
+    output: steps.Output,
 ) -> None:
     """Train shadow models, attack the target, and write a report."""
     started = time.perf_counter()
     config, policy, key = output.checked(out, lambda: AuditFile() if file is None else read_audit_file(file))
     kept = None if pool is None else str(resolved(pool))
     config = with_options(
-        config, attacks=attacks or None, shadows=shadows, nodes=nodes, minutes=minutes, seed=seed, pool=kept
+        config,
+        attacks=attacks or None,
+        shadows=shadows,
+        nodes=nodes,
+        minutes=minutes,
+        advise=advise,
+        seed=seed,
+        pool=kept,
     )
     compute = chosen_compute(workers=workers, cluster=cluster, gpus=gpus)
     if isinstance(compute, RayCluster):
@@ -86,10 +93,9 @@ def audit(
     with interruptible(out), _named(file):
         result = run_audit_file(config, folder=file.parent if file else Path.cwd(), progress=output.progress, **reading)
     if file is not None:  # for `glasshouse advise RUN`
-        settings = {**result.context.settings, "audit_file": str(file)}
-        result = dataclasses.replace(result, context=dataclasses.replace(result.context, settings=settings))
+        result = steps.with_setting(result, "audit_file", str(file))
     seconds = time.perf_counter() - started
-    finish(result, output, out=out, policy=policy, key=key, seconds=seconds, loading=computing - started)
+    steps.finish(result, output, out=out, policy=policy, key=key, seconds=seconds, loading=computing - started)
     if file is None and not output.as_json:
         typer.echo(_NEXT)
 
@@ -121,17 +127,15 @@ def advise(
     cost: Annotated[
         float, typer.Option(min=0, max=100, help="Points of accuracy that the advised defence may cost.")
     ] = 1.0,
-    workers: Annotated[int | None, typer.Option(help="Number of local processes that train and score.")] = None,
-    trust_code: Annotated[
-        bool, typer.Option(help="Allow code that the file names: factories and pickled graphs.")
-    ] = False,
-    shared: Shared = False,
-    memory: Memory = None,
-    quiet: Quiet = False,
+    workers: steps.Workers = None,
+    trust_code: steps.TrustCode = False,
+    shared: steps.Shared = False,
+    memory: steps.Memory = None,
+    quiet: steps.Quiet = False,
 ) -> None:
     """Try the defences that fit the model of an audit file: what each gains and costs. Run it again to go on."""
     run, file = file, _audit_file_of(file)
-    config, _ = checked(lambda: read_audit_file(file), lambda: check_page(out / "advice.html"))
+    config, _ = steps.checked(lambda: read_audit_file(file), lambda: check_page(out / "advice.html"))
     keep_code_private()
     with interruptible(), _named(file):
         found = advise_audit_file(
@@ -149,7 +153,9 @@ def advise(
     page = write_file(out / "advice.html", render_advice(found, title=f"Defences for {file.name}"))
     if run != file:  # the page of the run quotes what was measured
         keep_advice(run, found)
-        list_page(write_file(run / "report.html", render_html(read_run(run), policy=policy_of(run))))
+        summary = read_run(run)
+        text = render_html(summary, policy=policy_of(run), searched=searched_records(run, summary))
+        list_page(write_file(run / "report.html", text))
     say(*found.sentences(), *(f"Not measured: {name}: {why}" for name, why in found.left_out.items()))
     say(f"Report: {page.resolve()}")
 
@@ -165,10 +171,10 @@ def _audit_file_of(path: Path) -> Path:
 
 
 @app.command()
-@with_output
+@steps.with_output
 def score(
     evidence: Annotated[Path, typer.Argument(help="Losses, logits or probabilities: .npz, .csv or .parquet.")],
-    attacks: Annotated[list[str] | None, typer.Option("--attack", "-a", help="Attack to run; may be repeated.")] = None,
+    attacks: steps.Attacks = None,
     mode: Annotated[str, typer.Option(help="online or offline.")] = "online",
     fprs: Annotated[
         list[float] | None, typer.Option("--fpr", help="False-positive rate to evaluate at; may be repeated.")
@@ -177,9 +183,9 @@ def score(
     epsilon: Annotated[float | None, typer.Option(help="Claimed ε to judge.")] = None,
     delta: Annotated[float, typer.Option(help="δ of the claimed ε.")] = 0.0,
     out: Annotated[Path | None, typer.Option(help="Folder for the run; without it, the table is only printed.")] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Random seed.")] = 0,
+    seed: steps.Seed = 0,
     *,
-    output: Output,
+    output: steps.Output,
 ) -> None:
     """Attack saved evidence: no model, no training."""
     started = time.perf_counter()
@@ -200,4 +206,4 @@ def score(
             title=f"Membership audit of {visible(evidence.name)}",
             progress=output.progress,
         )
-    finish(result, output, out=out, policy=policy, key=key, seconds=time.perf_counter() - started)
+    steps.finish(result, output, out=out, policy=policy, key=key, seconds=time.perf_counter() - started)

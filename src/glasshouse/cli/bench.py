@@ -19,10 +19,9 @@ from glasshouse.attacks import attack_names
 from glasshouse.attacks.registry import find_attack
 from glasshouse.auditing.targets import SeveralTargets, audit_targets
 from glasshouse.cli.app import app, interruptible, say
-from glasshouse.cli.steps import Quiet
+from glasshouse.cli.steps import Quiet, Seed
 from glasshouse.config.trust import reported
 from glasshouse.core.errors import InputError
-from glasshouse.core.escape import visible
 from glasshouse.core.registry import Registry
 from glasshouse.data.named import digits
 from glasshouse.evaluation import AcrossTargets
@@ -33,6 +32,7 @@ from glasshouse.report.format import rate
 from glasshouse.report.html import picture_style
 from glasshouse.report.pictures.axes import element, picture
 from glasshouse.report.pictures.roc import Curve, roc_picture
+from glasshouse.report.terminal import latex_text
 
 _CURVES = 6  # of one panel; the palette has as many colours
 _WIDTH, _HEIGHT, _HEAD = 440, 400, 24  # of one panel, and of the line above it
@@ -80,7 +80,7 @@ def registered_by(file: Path) -> list[str]:
 def rivals(*, graph: bool, shadows: int) -> list[str]:
     """Names of our attacks that can use a pool, without public records and without a trace of the training."""
     kinds = {name: find_attack(name) for name in attack_names(graph=graph) if name != "best"}
-    able = (one for one in kinds.items() if not (one[1].needs_public or one[1].needs_trace))
+    able = (one for one in kinds.items() if not (one[1].needs_public or one[1].needs_trace or one[1].needs_parts))
     return [name for name, kind in able if kind.least_models <= shadows]
 
 
@@ -96,7 +96,7 @@ def bench(
     ] = None,
     targets: Annotated[int, typer.Option(min=2, help="Number of targets, for means and intervals.")] = 5,
     shadows: Annotated[int, typer.Option(min=2, help="Number of shadow models, shared by all targets.")] = 8,
-    seed: Annotated[int, typer.Option(min=0, help="Random seed.")] = 0,
+    seed: Seed = 0,
     quiet: Quiet = False,
 ) -> None:
     """Benchmark an attack of your own against all of ours, with intervals over several targets.
@@ -112,35 +112,27 @@ def bench(
         wanted = {name: one for name, one in wanted.items() if able[name]}
     if not wanted:
         raise InputError(f"{file}: {mine[0]} needs a graph. Run: pip install 'glasshouse[graph]'")
-    options: dict[str, Any] = {
-        "shadows": shadows,
-        "targets": targets,
-        "seed": seed,
-        "progress": False if quiet else None,
-    }
+    options: dict[str, Any] = {"shadows": shadows, "targets": targets, "seed": seed}
+    options["progress"] = False if quiet else None
     found: dict[str, SeveralTargets] = {}
     with interruptible(out):
         for name, one in wanted.items():
             own = mine if name == "graph" else on_records or mine
             others = attacks or rivals(graph=name == "graph", shadows=shadows)
             data, trainer = one.load()
-            found[one.title] = audit_targets(
-                data, trainer=trainer, attacks=list(dict.fromkeys(own + others)), **options
-            )
+            names = list(dict.fromkeys(own + others))
+            found[one.title] = audit_targets(data, trainer=trainer, attacks=names, **options)
             say(f"{one.title}: means over {targets} targets ± 95 % interval, {shadows} shadow models")
             say(*rows(found[one.title].figures(), mine=mine), "")
     for file_name, text in (("bench.tex", latex(found)), ("bench.svg", picture_of(found, mine=mine))):
         say(f"Written: {write_file(out / file_name, text)}")
 
 
-def _reach(figure: AcrossTargets) -> float:
-    """Half of the 95 % interval (Student's t), which may reach below 0 or above 1."""
-    return float(stdtrit(figure.targets - 1, 0.975) * figure.std / np.sqrt(figure.targets))
-
-
 def _cell(name: str, figure: AcrossTargets, sign: str) -> str:
+    """A mean with half of its 95 % interval (Student's t), which may reach below 0 or above 1."""
+    reach = stdtrit(figure.targets - 1, 0.975) * figure.std / np.sqrt(figure.targets)
     unit, digits = (1, 3) if name == "auc" else (100, 1)
-    return f"{unit * figure.mean:.{digits}f}{sign}{unit * _reach(figure):.{digits}f}"
+    return f"{unit * figure.mean:.{digits}f}{sign}{unit * reach:.{digits}f}"
 
 
 def _head(name: str) -> str:
@@ -180,7 +172,7 @@ def latex(found: Mapping[str, SeveralTargets]) -> str:
     lines.append(" & ".join(["attack", *(_head(key).replace("%", r"\%") for _, key in columns)]) + r" \\")
     lines.append(r"\midrule")
     for attack in dict.fromkeys(attack for by in figures.values() for attack in _ranked(by)):
-        cells = [re.sub(r"([&%$#_{}])", r"\\\1", visible(attack))]
+        cells = [latex_text(attack)]
         for name, key in columns:
             figure = figures[name].get(attack, {}).get(key)
             text = "" if figure is None else _cell(key, figure, r" \pm ")

@@ -1,7 +1,4 @@
-"""``glasshouse doctor``: what this machine has and how to get what is missing, with one function per subject.
-
-``glasshouse attacks`` and ``glasshouse datasets`` list the names to use in files and options.
-"""
+"""``glasshouse doctor``: what this machine has, and how to get the rest; ``attacks`` and ``datasets``: names to use."""
 
 from __future__ import annotations
 
@@ -12,7 +9,7 @@ import os
 import platform
 import re
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -35,13 +32,9 @@ _REQUIREMENT = re.compile(r"""^(?P<package>[\w.-]+).*;.*extra == ['"](?P<extra>[
 
 
 def extras() -> dict[str, list[str]]:
-    """Packages of Glasshouse by the name of the extra that needs them; without those that are for developers.
-
-    A source tree that is not installed is an `importlib.metadata.PackageNotFoundError`.
-    """
-    lines = importlib.metadata.requires("glasshouse") or []
+    """Packages of Glasshouse by the name of the extra that needs them; without those that are for developers."""
     found: dict[str, list[str]] = {}
-    for match in filter(None, map(_REQUIREMENT.match, lines)):
+    for match in filter(None, map(_REQUIREMENT.match, importlib.metadata.requires("glasshouse") or [])):
         if match["extra"] not in _FOR_DEVELOPERS:
             found.setdefault(match["extra"], []).append(match["package"])
     return found
@@ -117,10 +110,8 @@ def _accelerator() -> Iterator[Fact]:
 
 def _size() -> Iterator[Fact]:
     yield Fact("cores", "ok", str(joblib.cpu_count()))
-    if (memory := _memory()) is None:
-        yield Fact("memory", "absent", "this system does not report how much there is.")
-    else:
-        yield Fact("memory", "ok", f"{memory / _GIB:.1f} GiB")
+    unknown, memory = Fact("memory", "absent", "this system does not report how much there is."), _memory()
+    yield unknown if memory is None else Fact("memory", "ok", f"{memory / _GIB:.1f} GiB")
 
 
 def _memory(limit: Path = Path("/sys/fs/cgroup/memory.max")) -> int | None:
@@ -136,22 +127,19 @@ def _memory(limit: Path = Path("/sys/fs/cgroup/memory.max")) -> int | None:
 
 
 def _browser() -> Iterator[Fact]:
-    if found := next(filter(None, map(shutil.which, _BROWSERS)), None):
-        yield Fact("browser", "ok", found)
-    else:
-        hint = "A report is one file that needs no network: open it on another machine."
-        yield Fact("browser", "absent", "none on the PATH.", hint)
+    found = next(filter(None, map(shutil.which, _BROWSERS)), None)
+    hint = "A report is one file that needs no network: open it on another machine."
+    yield Fact("browser", "ok", found) if found else Fact("browser", "absent", "none on the PATH.", hint)
 
 
 def _data() -> Iterator[Fact]:
     place = data_root()
     told = "GLASSHOUSE_DATA" if "GLASSHOUSE_DATA" in os.environ else "GLASSHOUSE_DATA is not set"
-    subject = "data folder"
+    hint = "Only data sets by name, such as cora, need it: set GLASSHOUSE_DATA to their folder."
     if place.is_dir():
-        yield Fact(subject, "ok", f"{place.resolve()} ({told})")
+        yield Fact("data folder", "ok", f"{place.resolve()} ({told})")
     else:
-        hint = "Only data sets by name, such as cora, need it: set GLASSHOUSE_DATA to their folder."
-        yield Fact(subject, "absent", f"{place}: there is no such folder ({told}).", hint)
+        yield Fact("data folder", "absent", f"{place}: there is no such folder ({told}).", hint)
 
 
 def _kernels() -> Iterator[Fact]:
@@ -166,21 +154,16 @@ def _kernels() -> Iterator[Fact]:
         folder, cause = kernel_folder(), "the user has no private folder that can be written"
     except Exception as error:
         folder, cause = None, first_line(error)
-    if folder is not None:
-        yield Fact(subject, "ok", f"kept in {folder}")
-    else:
-        hint = "Set XDG_CACHE_HOME to a folder that can be written."
-        yield Fact(subject, "fault", f"cannot be kept: {cause}.", hint)
-
-
-CHECKS: tuple[Callable[[], Iterator[Fact]], ...]
-CHECKS = (_libraries, _extras, _accelerator, _size, _browser, _data, _kernels)
+    hint = "Set XDG_CACHE_HOME to a folder that can be written."
+    lost = Fact(subject, "fault", f"cannot be kept: {cause}.", hint)
+    yield lost if folder is None else Fact(subject, "ok", f"kept in {folder}")
 
 
 @app.command()
 def doctor(as_json: Json = False) -> None:
     """Show versions, extras, GPU, cores, memory, browser and folders, and how to install what is missing."""
-    facts = [fact for check in CHECKS for fact in check()]
+    checks = (_libraries, _extras, _accelerator, _size, _browser, _data, _kernels)
+    facts = [fact for check in checks for fact in check()]
     if as_json:
         typer.echo(json.dumps([fact._asdict() for fact in facts], ensure_ascii=False))
         return
@@ -195,8 +178,7 @@ _NO_GRAPH = "  none here: the extra `graph` is not installed. Run: pip install '
 @app.command()
 def attacks() -> None:
     """List the attacks: what each is, needs and costs; those that need a graph come last."""
-    on_records = attack_names(graph=False)
-    for name in attack_names() if _graph_installed() else on_records:
+    for name in attack_names() if _graph_installed() else attack_names(graph=False):
         kind = find_attack(name)
         about = (inspect.getdoc(kind) or "").partition("\n")[0]
         typer.echo(f"{name}\n    {about}\n    {_needs(kind)}\n")
@@ -211,6 +193,7 @@ def _needs(attack: type[Attack[Any]]) -> str:
     needs += ["the probabilities of all classes"] if attack.needs_logits else []
     needs += ["records known to be outside"] if attack.needs_public else []
     needs += ["losses from the training"] if attack.needs_trace else []
+    needs += ["a loss with parts"] if attack.needs_parts else []
     cost = "one query per record"
     if attack.least_models:
         cost = "one query per record and model"

@@ -26,7 +26,7 @@ class Starter(NamedTuple):
 
     def texts(self) -> dict[str, str]:
         """Text by the name of the file to write."""
-        here = importlib.resources.files("glasshouse.cli.starters")
+        here = importlib.resources.files("glasshouse.cli") / "starters"
         texts = {name.rsplit("/", 1)[-1]: here.joinpath(name).read_text(encoding="utf-8") for name in self.files}
         if self.schema:
             from glasshouse.config.schema import schema_files  # takes a second to import
@@ -36,13 +36,16 @@ class Starter(NamedTuple):
 
 
 STARTERS: Registry[Starter] = Registry("a kind of model")
-STARTERS.add("torch", Starter("a torch module", ["audit_torch.py"], "python audit_torch.py"))
-_ESTIMATOR = "a scikit-learn estimator, or boosting"
-STARTERS.add("sklearn", Starter(_ESTIMATOR, ["audit_sklearn.py"], "python audit_sklearn.py"))
-STARTERS.add("gnn", Starter("a graph neural network", ["audit_gnn.py"], "python audit_gnn.py"))
+for _name, _about in (
+    ("torch", "a torch module"),
+    ("sklearn", "a scikit-learn estimator, or boosting"),
+    ("gnn", "a graph neural network"),
+):
+    STARTERS.add(_name, Starter(_about, [f"audit_{_name}.py"], f"python audit_{_name}.py"))
 _TABLE = ["table/audit.yaml", "table/people.csv"]
-_RUN = "glasshouse audit audit.yaml"
-STARTERS.add("table", Starter("a table in a file, without a program", _TABLE, _RUN, schema=True))
+STARTERS.add(
+    "table", Starter("a table in a file, without a program", _TABLE, "glasshouse audit audit.yaml", schema=True)
+)
 
 
 def write_starter(starter: Starter, folder: Path | str) -> list[Path]:
@@ -60,16 +63,15 @@ def write_starter(starter: Starter, folder: Path | str) -> list[Path]:
     return [write_file(folder / name, text) for name, text in texts.items()]
 
 
-_KINDS = ", ".join(STARTERS.names())
-
-
 def _offered(typed: str) -> list[str]:
     return [name for name in STARTERS.names() if name.startswith(typed)]
 
 
 @app.command()
 def new(
-    kind: Annotated[str, typer.Argument(help=f"What you train: {_KINDS}.", autocompletion=_offered)],
+    kind: Annotated[
+        str, typer.Argument(help=f"What you train: {', '.join(STARTERS.names())}.", autocompletion=_offered)
+    ],
     folder: Annotated[Path, typer.Argument(help="Folder to write to.")] = Path(),
 ) -> None:
     """Write a commented script or audit file that runs as it is, as a start for your own model and data."""

@@ -11,14 +11,9 @@ import typer
 from rich.console import Console
 
 from glasshouse.cli.app import app
-from glasshouse.cli.steps import Quiet
+from glasshouse.cli.steps import Quiet, Seed
 from glasshouse.core.errors import InputError
 from glasshouse.io.files import sharing
-
-_NO_EXPERIMENTS = (
-    "reproduce: the paper's experiments are not part of the installed package. "
-    "In a source tree of Glasshouse, run: pip install ./experiments"
-)
 
 
 @app.command()
@@ -29,7 +24,7 @@ def reproduce(
     out: Annotated[Path, typer.Option(help="Folder for CSV, pictures and Markdown.")] = Path("results"),
     pools: Annotated[Path, typer.Option(help="Folder that keeps models and scores.")] = Path("runs/pools"),
     part: Annotated[str | None, typer.Option(help="Run only this part of the experiment, such as gibbs.")] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Random seed.")] = 0,
+    seed: Seed = 0,
     workers: Annotated[
         int, typer.Option(min=1, help="Number of processes that attack targets of a graph in parallel.")
     ] = 1,
@@ -43,12 +38,12 @@ def reproduce(
     options: dict[str, Any] = {"preset": preset, "datasets": dataset or None, "out": out, "pools": pools, "seed": seed}
     options |= {"workers": workers, "progress": False if quiet else None}
     console = Console(width=None if sys.stdout.isatty() else 160)
+    every = name == "all"
+    if every and part is not None:
+        raise InputError("--part: all runs every part; give the name of one experiment.")
+    if lanes > 1 and not every:
+        raise InputError("--lanes: only all runs data sets in parallel; for one experiment, use --workers.")
     with sharing():  # tables of public data
-        every = name == "all"
-        if every and part is not None:
-            raise InputError("--part: all runs every part; give the name of one experiment.")
-        if lanes > 1 and not every:
-            raise InputError("--lanes: only all runs data sets in parallel; for one experiment, use --workers.")
         if every:
             found = experiments.reproduce_all(lanes=lanes, **options)
         else:
@@ -63,4 +58,7 @@ def _find_experiments() -> None:
     if (beside / "glasshouse_experiments").is_dir():
         sys.path.insert(0, str(beside))
     elif find_spec("glasshouse_experiments") is None:
-        raise InputError(_NO_EXPERIMENTS)
+        raise InputError(
+            "reproduce: the paper's experiments are not part of the installed package. In a source tree of Glasshouse, "
+            "run: pip install ./experiments"
+        )

@@ -9,39 +9,33 @@ from typing import Annotated
 
 import typer
 
-from glasshouse.cli.app import app, say
-from glasshouse.cli.steps import Author, Json, KeyFile, Memory, PolicyFile, Redact, Shared, checked, key_file, limits_of
+from glasshouse.cli import steps
+from glasshouse.cli.app import EXITS, app, say
 from glasshouse.config import read_policy, read_supplied
 from glasshouse.core.errors import InputError, shortened
 from glasshouse.io.files import check_name, digest, resolved, write_file
 from glasshouse.io.folders import check_page, found_run
 from glasshouse.io.guarded import file_size, guarded, read_content
 from glasshouse.pool.folder import pool_faults
+from glasshouse.report import appendix as evidence
 from glasshouse.report import compare as compare_runs
 from glasshouse.report import read_run, read_run_with_records, render_comparison, render_html
-from glasshouse.report.appendix import (
-    evidence_file,
-    render_appendix,
-    render_appendix_markdown,
-    render_appendix_record,
-    supply_form,
-)
 from glasshouse.report.index import index_runs
 from glasshouse.report.policy import judge, junit_xml, policy_of
 from glasshouse.report.redaction import read_or_make_key, redacted_summary
-from glasshouse.report.run_folder import list_page, run_faults, written_at
+from glasshouse.report.run_folder import list_page, run_faults, searched_records, written_at
 
 
 @app.command()
 def report(
-    run: Annotated[Path, typer.Argument(help="Folder of a run, written by audit or score.")],
+    run: steps.RunFolder,
     out: Annotated[Path | None, typer.Option(help="Page to write. Default: report.html in the run's folder.")] = None,
-    policy: PolicyFile = None,
-    author: Author = None,
-    redact: Redact = False,
-    key: KeyFile = None,
-    shared: Shared = False,
-    memory: Memory = None,
+    policy: steps.PolicyFile = None,
+    author: steps.Author = None,
+    redact: steps.Redact = False,
+    key: steps.KeyFile = None,
+    shared: steps.Shared = False,
+    memory: steps.Memory = None,
 ) -> None:
     """Render the report of an earlier run again.
 
@@ -49,11 +43,11 @@ def report(
     page, or audit with --redact.
     """
     page = out or run / "report.html"
-    summary, _, limits, place = checked(
+    summary, _, limits, place = steps.checked(
         lambda: read_run(run),
         lambda: check_page(page),
-        lambda: limits_of(policy),
-        lambda: key_file(redact=redact, key=key, out=run),
+        lambda: steps.limits_of(policy),
+        lambda: steps.key_file(redact=redact, key=key, out=run),
     )
     place = None if summary.context.redacted else place
     limits = limits or policy_of(run)
@@ -63,7 +57,8 @@ def report(
         ids = read_run_with_records(run).records()["id"].tolist()
         summary = redacted_summary(summary, read_or_make_key(place), ids)
     with guarded(run, what="a run that can be drawn"):
-        text = render_html(summary, policy=limits)
+        searched = None if place is not None else searched_records(run, summary)  # its ids are not redacted
+        text = render_html(summary, policy=limits, searched=searched)
     written = write_file(page, text)
     list_page(written)
     say(f"Report: {written.resolve()}")
@@ -79,11 +74,11 @@ def compare(
     attack: Annotated[
         str | None, typer.Option("--attack", "-a", help="Attack to compare; by default the best on simulated targets.")
     ] = None,
-    shared: Shared = False,
-    memory: Memory = None,
+    shared: steps.Shared = False,
+    memory: steps.Memory = None,
 ) -> None:
     """Compare runs: what a defence gains and costs, and whether the difference is more than chance."""
-    found, _ = checked(
+    found, _ = steps.checked(
         lambda: {name: read_run_with_records(run) for name, run in _named(runs).items()}, lambda: check_page(out)
     )
     with guarded("runs", what="runs that can be compared"):
@@ -103,15 +98,12 @@ def _named(runs: list[Path]) -> dict[str, Path]:
     return named
 
 
-_DAMAGED = 3  # as for a limit that is exceeded: 1 and 2 are those of crashes and of wrong input
-
-
-@app.command()
+@app.command(epilog=EXITS)
 def verify(
     place: Annotated[Path, typer.Argument(help="Folder of a run or a pool.")],
-    memory: Memory = None,
+    memory: steps.Memory = None,
 ) -> None:
-    """Check every file of a run or pool against its checksum: exit code 0 if all match, 3 if not.
+    """Check every file of a run or pool against its checksum.
 
     Checksums show damage and accidental edits; anyone who can write to the folder can also renew them.
     """
@@ -126,12 +118,11 @@ def verify(
     say(*faults)
     if faults:
         say(f"{place}: {len(faults)} problem{'s' if len(faults) > 1 else ''}.")
-        raise typer.Exit(_DAMAGED)
+        raise typer.Exit(3)
     say(f"{place}: {well}")
 
 
-_TIMES = 10  # a short id takes about as many bytes in Python as ten letters of its file
-_LONGEST = 1000  # letters; an audit refuses ids of more than 256
+_LONGEST = 1000  # letters of an id; an audit refuses ids of more than 256
 
 
 @app.command()
@@ -163,7 +154,7 @@ def lookup(
 
 def _ids_of(path: Path) -> dict[str, None]:
     """The lines of a text file, in order."""
-    content = read_content(path, times=_TIMES)
+    content = read_content(path, times=10)  # a short id takes about as many bytes in Python as ten letters of its file
     with guarded(path, what="a text file of ids"):
         found = dict.fromkeys(content.decode("utf-8-sig").splitlines())
     longest = max(found, key=len, default="")
@@ -174,20 +165,20 @@ def _ids_of(path: Path) -> dict[str, None]:
 
 @app.command()
 def appendix(
-    run: Annotated[Path, typer.Argument(help="Folder of a run, written by audit or score.")],
+    run: steps.RunFolder,
     out: Annotated[Path | None, typer.Option(help="Folder for the files. Default: the run's folder.")] = None,
     policy: Annotated[Path | None, typer.Option(help="YAML file of limits; its findings are added.")] = None,
     supply: Annotated[
         Path | None,
         typer.Option(help="YAML form with what a run cannot say; an empty one is written if it is missing."),
     ] = None,
-    shared: Shared = False,
-    memory: Memory = None,
+    shared: steps.Shared = False,
+    memory: steps.Memory = None,
 ) -> None:
     """Write the evidence file: what was measured, declared and assumed, next to what regulators and standards ask."""
     pages = [(out or run) / name for name in ("appendix.md", "appendix.html", "appendix.json")]
     form = supply is not None and not supply.exists()
-    summary, supplied, *_ = checked(
+    summary, supplied, *_ = steps.checked(
         lambda: read_run(run),
         lambda: {} if supply is None or form else read_supplied(supply),
         *[lambda page=page: check_page(page) for page in pages],
@@ -196,18 +187,19 @@ def appendix(
     findings = () if policy is None else judge(summary, read_policy(policy), written=written).findings
     with guarded(run, what="a run that can be described"):
         checksum = digest(found_run(run) / "metrics.json")
-        found = evidence_file(summary, written=written, checksum=checksum, findings=findings, supplied=supplied)
-        texts = render_appendix_markdown(found), render_appendix(found), render_appendix_record(found)
+        found = evidence.evidence_file(
+            summary, written=written, checksum=checksum, findings=findings, supplied=supplied
+        )
+        renders = evidence.render_appendix_markdown, evidence.render_appendix, evidence.render_appendix_record
+        texts = [render(found) for render in renders]
     for page, text in zip(pages, texts, strict=True):
         say(f"Evidence file: {write_file(page, text).resolve()}")
         list_page(page)
     if form and supply is not None:
-        say(f"Form: {write_file(supply, supply_form()).resolve()}")
-    if found.supply:
-        say(
-            f"{len(found.supply)} points still need your input; they come first in the file. Answer them in a form: "
-            f"--supply supply.yaml."
-        )
+        say(f"Form: {write_file(supply, evidence.supply_form()).resolve()}")
+    if count := len(found.supply):
+        told = "points still need your input; they come first in the file. Answer them in a form: --supply supply.yaml."
+        say(f"{count} {told}")
 
 
 @app.command()
@@ -215,12 +207,12 @@ def index(
     folder: Annotated[Path, typer.Argument(help="Folder with runs in it, at any depth up to four.")],
     out: Annotated[Path | None, typer.Option(help="Page to write. Default: index.html in the folder.")] = None,
     title: Annotated[str, typer.Option(help="Title of the page.")] = "Audits",
-    shared: Shared = False,
-    memory: Memory = None,
+    shared: steps.Shared = False,
+    memory: steps.Memory = None,
 ) -> None:
     """Write a page over many runs: rating, model, date, and what changed since the run before on the same data."""
     page = out or folder / "index.html"
-    found, _ = checked(lambda: index_runs(folder), lambda: check_page(page))
+    found, _ = steps.checked(lambda: index_runs(folder), lambda: check_page(page))
     place = write_file(page, found.page(title=title))
     say(*(f"{run.date}  {run.rating.word}  {run.place}" for run in found.runs))
     say(*(f"{name}: could not be read: {fault}" for name, fault in found.refused.items()), err=True)
@@ -234,19 +226,19 @@ _CHECKED = {
 }
 
 
-@app.command()
+@app.command(epilog=EXITS)
 def check(
-    run: Annotated[Path, typer.Argument(help="Folder of a run, written by audit or score.")],
+    run: steps.RunFolder,
     policy: Annotated[
         Path | None, typer.Option(help="YAML file of limits. Default: the run's own policy, else the usual one.")
     ] = None,
     junit: Annotated[Path | None, typer.Option(help="File for the findings as JUnit XML, for a build server.")] = None,
-    shared: Shared = False,
-    memory: Memory = None,
-    as_json: Json = False,
+    shared: steps.Shared = False,
+    memory: steps.Memory = None,
+    as_json: steps.Json = False,
 ) -> None:
-    """Judge a run by a policy: exit code 0 if no limit is exceeded, 3 if one is, 4 if the run is inconclusive."""
-    limits, _ = checked(lambda: limits_of(policy), lambda: None if junit is None else check_page(junit))
+    """Judge a run by a policy: the exit code says whether a limit is exceeded."""
+    limits, _ = steps.checked(lambda: steps.limits_of(policy), lambda: None if junit is None else check_page(junit))
     summary = read_run(run)
     with guarded(run, what="a run that can be judged"):
         verdict = judge(summary, limits or policy_of(run), written=written_at(run))

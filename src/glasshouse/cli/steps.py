@@ -44,6 +44,7 @@ def _limited(context: typer.Context, given: str | None) -> str | None:
     return given
 
 
+Attacks = Annotated[list[str] | None, typer.Option("--attack", "-a", help="Attack to run; may be repeated.")]
 Author = Annotated[str | None, typer.Option(help="Who is responsible for the audit; shown in the report.")]
 Json = Annotated[bool, typer.Option("--json", help="Print the figures as JSON.")]
 KeyFile = Annotated[
@@ -71,6 +72,13 @@ PolicyFile = Annotated[
     Path | None, typer.Option("--policy", help="YAML file of limits, as for check; the report rates the run by them.")
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Do not show progress.")]
+RunFolder = Annotated[Path, typer.Argument(help="Folder of a run, written by audit or score.")]
+Seed = Annotated[int, typer.Option("--seed", min=0, help="Random seed.")]
+TrustCode = Annotated[
+    bool,
+    typer.Option("--trust-code/--no-trust-code", help="Allow code that the file names: factories and pickled graphs."),
+]
+Workers = Annotated[int | None, typer.Option("--workers", help="Number of local processes that train and score.")]
 Verbose = Annotated[
     bool,
     typer.Option(
@@ -129,13 +137,13 @@ _LONG = 1.0  # seconds of loading that are worth a word
 
 def key_file(*, redact: bool, key: Path | None, out: Path | None) -> Path | None:
     """Where the key of a redaction is or will be, checked before the long work; None if nothing is redacted."""
+    if not redact and key is not None:
+        raise InputError("--key: is only used with --redact; add --redact, or leave it out.")
     if not redact:
-        if key is not None:
-            raise InputError("--key: is only used with --redact; add --redact, or leave it out.")
         return None
-    if key is None and out is None:
+    place = key or (None if out is None else key_beside(out))
+    if place is None:
         raise InputError("--redact: there is no run folder to store the key beside; add --out or --key.")
-    place = key if key is not None else key_beside(out or Path())
     if resolved(place).exists():
         read_or_make_key(place)
     return place
@@ -156,15 +164,10 @@ def finish(
     seconds: float,
     loading: float = 0.0,
 ) -> None:
-    """Save, print, and show where the report is; figures that cannot be saved are still printed.
-
-    ``loading`` is the part of ``seconds`` before anything was computed. With a key file, which is made if it is
-    missing, ids become hashes.
-    """
+    """Save, print, and show where the report is; figures that cannot be saved are still printed."""
     fault: InputError | None = None
     if Path(sys.argv[0]).stem in ("glasshouse", "__main__"):  # not where another program calls the command
-        settings = {**result.context.settings, "command": shlex.join(["glasshouse", *sys.argv[1:]])}
-        result = dataclasses.replace(result, context=dataclasses.replace(result.context, settings=settings))
+        result = with_setting(result, "command", shlex.join(["glasshouse", *sys.argv[1:]]))
     if output.author is not None:
         result = dataclasses.replace(result, context=dataclasses.replace(result.context, author=output.author))
     if key is not None:
@@ -191,6 +194,13 @@ def finish(
         console.print(f"[dim]{seconds:.1f} s in total{apart}[/dim]", highlight=False)
     if fault is not None:
         raise fault
+
+
+def with_setting(result: AuditResult, name: str, value: str) -> AuditResult:
+    """The same result, whose report also says this of how it was made."""
+    context = result.context
+    context = dataclasses.replace(context, settings={**context.settings, name: value})
+    return dataclasses.replace(result, context=context)
 
 
 def checked(*steps: Callable[[], Any]) -> list[Any]:

@@ -25,12 +25,7 @@ __all__ = [
 
 
 def chosen_compute(*, workers: int | None = None, cluster: str | None = None, gpus: float | None = None) -> Compute:
-    """Where to run, from what a user asked for on the command line.
-
-    Example:
-        >>> chosen_compute(workers=2)
-        LocalProcesses(workers=2)
-    """
+    """Where to run, from what a user asked for on the command line."""
     if cluster is not None:
         if workers is not None:
             raise InputError("--workers, --cluster: give one of them; a cluster has its own workers.")

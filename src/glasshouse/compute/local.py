@@ -24,6 +24,9 @@ from glasshouse.core.errors import InputError
 from glasshouse.io.limits import keep_limits, limits_for_workers
 
 _NUMBER = "number"
+_LOOK = 1.0  # seconds between two looks at the parent
+_VISIBLE = "CUDA_VISIBLE_DEVICES"
+_SAFE_PATH = "PYTHONSAFEPATH"
 
 
 class Address(tuple[str, int, bytes]):
@@ -31,10 +34,7 @@ class Address(tuple[str, int, bytes]):
 
 
 class Desk:
-    """Answers workers from memory, until it is closed: with parcels by key, and with a number for each worker.
-
-    Nothing lies on a disk, and nothing that a worker sends is more than the name of a parcel.
-    """
+    """Answers workers from memory with parcels by key, and a number each; they send no more than the name of one."""
 
     def __init__(self) -> None:
         self.parcels: dict[str, bytes] = {}
@@ -76,11 +76,6 @@ def ask_desk(address: Address, what: str) -> bytes:
     with Client((host, port), authkey=secret) as line:
         line.send_bytes(what.encode())
         return line.recv_bytes()
-
-
-_LOOK = 1.0  # seconds between two looks at the parent
-_VISIBLE = "CUDA_VISIBLE_DEVICES"
-_SAFE_PATH = "PYTHONSAFEPATH"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -20,6 +20,9 @@ _PORTS = {True: 10001, False: 6379}  # Ray's own defaults: of ray://, and of the
 # Every server of Ray speaks gRPC, which is HTTP/2: greeted like this, it must send its settings first.
 _GREETING = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes([0, 0, 0, 4, 0, 0, 0, 0, 0])
 _SETTINGS = 4
+_JOINING = 180.0  # seconds; a busy cluster takes up to a minute to start a server for a client
+_WITH_GPU = 15.0  # seconds
+_FROM = [""]  # the connection whose parcels this worker has
 
 
 def check_answers(address: str, *, seconds: float = 10.0) -> None:
@@ -54,10 +57,6 @@ def _refusal(address: str, reason: str) -> InputError:
         f"cluster: no Ray cluster answers at {address!r} ({reason}). Start it, give another address, or leave "
         f"--cluster out."
     )
-
-
-_JOINING = 180.0  # seconds; a busy cluster takes up to a minute to start a server for a client
-_WITH_GPU = 15.0  # seconds
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -192,9 +191,6 @@ def _imported() -> Any:
     with needs_extra("A cluster", package="ray", extra="cluster"):
         import ray
     return ray
-
-
-_FROM = [""]  # the connection whose parcels this worker has
 
 
 def _on_ray(sender: str, held: list[dict[str, Any]], key: str, cpus: float, task: Any) -> Any:

@@ -57,9 +57,8 @@ def send_by_value(modules: Iterable[ModuleType], folder: Path) -> None:
 class Parcels:
     """The sender's side: objects become bytes under a key, and ``store`` keeps them where workers can ask for them.
 
-    Modules, and tensors of 64 KiB or more, are parcels of their own: if a later parcel refers to them, they are not
-    sent again; without ``apart`` they are none, and every task gets its own copy of them, which it may change. A tensor
-    on a GPU travels as numbers, and lies on the worker's own GPU afterwards; without ``gpus`` it is not sent.
+    Modules and tensors of 64 KiB or more are parcels of their own, sent once; without ``apart`` every task gets its own
+    copy of them. A tensor on a GPU travels as numbers to the worker's own GPU, but not without ``gpus``.
     """
 
     def __init__(
@@ -171,10 +170,7 @@ def _fetched(key: str) -> Any:
 
 
 def open_parcel(key: str) -> Any:
-    """The content for one task, made anew from bytes that came once: what a task changes is not seen by the next.
-
-    Modules and tensors that are parcels of their own stay; those that the last few runs did not use are dropped.
-    """
+    """The content for one task, made anew from bytes that came once; parcels of their own stay while they are used."""
     if _HERE.parcel[0] != key:
         _HERE.run += 1
         _HERE.held = {one: kept for one, kept in _HERE.held.items() if kept[1] >= _HERE.run - _KEPT}

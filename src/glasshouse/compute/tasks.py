@@ -33,9 +33,8 @@ class _Place:
     @property
     def workers(self) -> Compute:
         if self._workers is None:
-            opened = getattr(self._compute, "opened", None)  # a user's own place may have no such method
-            context = nullcontext(self._compute) if opened is None else opened()
-            self._workers = self._stack.enter_context(context)
+            opened = getattr(self._compute, "opened", lambda: nullcontext(self._compute))  # a user's own may have none
+            self._workers = self._stack.enter_context(opened())
         return self._workers
 
 
@@ -44,15 +43,7 @@ _PLACE: ContextVar[_Place | None] = ContextVar("_PLACE", default=None)
 
 @contextmanager
 def spreading_over(compute: Compute | None) -> Iterator[None]:
-    """Let the long steps inside the block use these workers; they end, or are let go, with the block.
-
-    None or `ThisProcess` changes nothing.
-
-    Example:
-        >>> with spreading_over(ThisProcess()):
-        ...     list(spread(pow, (2,), [1, 2, 3]))
-        [(0, 2), (1, 4), (2, 8)]
-    """
+    """Let long steps inside the block use these workers, which end with it; None or `ThisProcess` changes nothing."""
     if compute is None or isinstance(compute, ThisProcess):
         yield
         return
@@ -65,12 +56,7 @@ def spreading_over(compute: Compute | None) -> Iterator[None]:
 
 
 def is_worth_spreading(seconds: float = float("inf")) -> bool:
-    """Whether there are workers, and work of so many seconds should go to them.
-
-    Example:
-        >>> is_worth_spreading(3600.0)  # there are no workers
-        False
-    """
+    """Whether there are workers, and work of so many seconds should go to them."""
     place = _PLACE.get()
     return place is not None and seconds >= place.least
 
@@ -80,19 +66,8 @@ def spread(
 ) -> Iterator[tuple[int, Result]]:
     """``function(*shared, task)`` for every task, with its position, in the order in which tasks end.
 
-    A task must give the same bytes wherever it runs, and the tasks must not depend on the number of workers. Short
-    tasks travel together. If something cannot be sent to workers, such as a model with an open connection, the work
-    is done here.
-
-    Args:
-        function: does one task.
-        shared: what all tasks need: sent to each worker once.
-        tasks: what each needs alone.
-        seconds: how long all tasks should take here; by default the first is done here and measured.
-
-    Example:
-        >>> dict(spread(lambda base, task: base + task, (10,), [1, 2]))
-        {0: 11, 1: 12}
+    A task gives the same bytes wherever it runs; what cannot be sent to workers is done here. ``seconds`` is how long
+    all should take here; by default the first is done here and measured.
     """
     place, first = _PLACE.get(), 0
     if place is not None and seconds is None and len(tasks) > 1:
@@ -119,12 +94,7 @@ def spread(
 def spread_in_order(
     function: Callable[..., Result], shared: tuple[Any, ...], tasks: Sequence[Task], *, seconds: float | None = None
 ) -> Iterator[Result]:
-    """The results of `spread` in the order of the tasks.
-
-    Example:
-        >>> list(spread_in_order(max, (3,), [2, 5]))
-        [3, 5]
-    """
+    """The results of `spread` in the order of the tasks."""
     found: dict[int, Result] = {}
     wanted = 0
     for position, result in spread(function, shared, tasks, seconds=seconds):

@@ -11,22 +11,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
 import numpy as np
-from pydantic import (
-    AfterValidator,
-    BeforeValidator,
-    ConfigDict,
-    Field,
-    TypeAdapter,
-    ValidationError,
-    create_model,
-    field_validator,
-    model_validator,
-)
+import pydantic
+from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, field_validator, model_validator
 
 from glasshouse.attacks import attack_names, create
 from glasshouse.attacks.registry import find_attack
 from glasshouse.auditing.advise import advise
 from glasshouse.auditing.options import GROUPS
+from glasshouse.auditing.plan import read_plan
 from glasshouse.auditing.result import AuditResult
 from glasshouse.auditing.targets import audit_of
 from glasshouse.compute import Compute
@@ -44,6 +36,25 @@ from glasshouse.io.limits import process_limit
 from glasshouse.query.labels_only import LabelOnly
 from glasshouse.report.advice import Advice
 
+_Seed = Annotated[int, Field(ge=0, le=2**63)]
+_Whole = Annotated[int, Field(ge=-(10**6), le=10**6)]  # epochs or folds; more is a slip of the hand, or malice
+_Width = Annotated[int, Field(ge=-(10**5), le=10**5)]
+# by how a class writes the type of a parameter: what a value of a file must be, and how an error calls it
+_KINDS: dict[str, tuple[Any, str]] = {
+    "bool": (bool, "true or false"),
+    "int": (_Whole, "a whole number up to a million"),
+    "float": (float, "a number"),
+    **dict.fromkeys(("str", "Mode", "Hops", "Literal"), (str, "a word")),
+    "None": (None, "null"),
+    "ArrayLike": (list[float], "a list of numbers"),
+    "Sequence[str]": (list[str], "a list of words"),
+    "tuple[float, ...]": (list[float], "a list of numbers"),
+    "tuple[int, ...]": (list[_Width], "a list of whole numbers up to 100 000"),
+}
+_MOST_SHADOWS = 100_000
+_MOST_MINUTES = 1e6
+_LOG = logging.getLogger("glasshouse")
+
 
 class TrainedTarget(Strict):
     """A target trained here, on the members that the data names or on a random share."""
@@ -54,7 +65,8 @@ class TrainedTarget(Strict):
     def load(self, data: Dataset, folder: Path, seed: int) -> tuple[Any, BoolArray]:
         """No model yet, and the members that will train it."""
         if data.members is None:
-            return None, random_subsets(len(data.population), models=1, fraction=self.fraction, seed=seed)[0]
+            drawn: dict[str, Any] = {"fraction": self.fraction, "seed": seed, "units": data.population.unit}
+            return None, random_subsets(len(data.population), models=1, **drawn)[0]
         if "fraction" in self.model_fields_set:
             raise InputError("target.fraction: the data already defines the members. Leave one of them out.")
         return None, data.members
@@ -87,39 +99,16 @@ class PythonTarget(Strict):
 Target = Annotated[TrainedTarget | PythonTarget, Field(discriminator="kind")]
 
 
-_Seed = Annotated[int, Field(ge=0, le=2**63)]
-_Whole = Annotated[int, Field(ge=-(10**6), le=10**6)]  # epochs or folds; more is a slip of the hand, or malice
-_Width = Annotated[int, Field(ge=-(10**5), le=10**5)]
-# by how a class writes the type of a parameter: what a value of a file must be, and how an error calls it
-_KINDS: dict[str, tuple[Any, str]] = {
-    "bool": (bool, "true or false"),
-    "int": (_Whole, "a whole number up to a million"),
-    "float": (float, "a number"),
-    **dict.fromkeys(("str", "Mode", "Hops", "Literal"), (str, "a word")),
-    "None": (None, "null"),
-    "ArrayLike": (list[float], "a list of numbers"),
-    "Sequence[str]": (list[str], "a list of words"),
-    "tuple[float, ...]": (list[float], "a list of numbers"),
-    "tuple[int, ...]": (list[_Width], "a list of whole numbers up to 100 000"),
-}
-
-
 def _is_of(kind: Any, value: Any) -> bool:
     try:
-        TypeAdapter(kind, config=ConfigDict(strict=True)).validate_python(value)
-    except ValidationError:
+        pydantic.TypeAdapter(kind, config=ConfigDict(strict=True)).validate_python(value)
+    except pydantic.ValidationError:
         return False
     return True
 
 
 def known_attack(choice: str | dict[str, Any]) -> str | dict[str, Any]:
-    """An entry whose attack can be made, as it is; pydantic adds its place in the list to an error.
-
-    Example:
-        >>> known_attack({"name": "regressed", "folds": [3]})
-        Traceback (most recent call last):
-        ValueError: folds: [3] is not a whole number up to a million.
-    """
+    """An entry whose attack can be made, as it is; pydantic adds its place in the list to an error."""
     parameters = {"name": choice} if isinstance(choice, str) else dict(choice)
     name = str(parameters.pop("name", ""))
     _refuse_infinite(parameters)
@@ -161,11 +150,6 @@ def _refuse_other_kinds(field: dataclasses.Field[Any], value: Any) -> None:
 AttackEntry = Annotated[str | dict[str, Any], AfterValidator(known_attack)]
 
 
-_MOST_SHADOWS = 100_000
-_MOST_MINUTES = 1e6
-_LOG = logging.getLogger("glasshouse")
-
-
 class ClaimSection(Strict):
     """A stated guarantee to judge."""
 
@@ -182,17 +166,13 @@ def grouped_keys() -> dict[str, Any]:
 if TYPE_CHECKING:
     _Options = Strict
 else:
-    _Options = create_model("_Options", __base__=Strict, __module__=__name__, **grouped_keys())
+    _Options = pydantic.create_model("_Options", __base__=Strict, __module__=__name__, **grouped_keys())
 
 
 class AuditFile(_Options):
     """An audit file: ``graph`` for a graph neural network, or ``data``, ``trainer`` and ``target`` for anything else.
 
     Without any of them, the embedded default is audited: a synthetic citation graph.
-
-    Example:
-        >>> AuditFile().shadows
-        8
     """
 
     model_config = ConfigDict(use_attribute_docstrings=True)  # editors show them beside the keys
@@ -213,10 +193,14 @@ class AuditFile(_Options):
     mode: Literal["online", "offline"] = "online"
     seed: Annotated[int, Field(ge=0)] = 0
     pool: str | None = None
+    plan: str | None = None
+    """Folder of glasshouse plan: its members or canaries are audited, and ε needs no assumption about their draw."""
     answers: Literal["probabilities", "labels"] = "probabilities"
     """What a model tells about a record; with ``labels``, the attacks see no probabilities."""
     minutes: Annotated[float, Field(gt=0, le=_MOST_MINUTES)] | None = None
     """Time budget of the audit of a graph; work is cut to fit."""
+    advise: Annotated[float, Field(gt=0, le=_MOST_MINUTES)] | None = None
+    """Minutes for trying defences after the audit; the report quotes the one that is advised."""
 
     @field_validator("shadows")
     @classmethod
@@ -241,6 +225,8 @@ class AuditFile(_Options):
                 raise ValueError(f"{one.name}: an audit of {kind} does not use it; leave it out.")
         if self.minutes is not None and not self.is_graph:
             raise ValueError("minutes: only the audit of a graph has a time budget; leave it out for records.")
+        if self.is_graph and self.plan is not None:
+            raise ValueError("plan: is for records; leave it out for a graph.")
         if self.is_graph and self.answers == "labels":
             raise ValueError("answers: labels alone are for records; leave it out for a graph.")
         return self
@@ -272,15 +258,7 @@ def read_audit_file(path: Path | str) -> AuditFile:
 
 
 def with_options(config: AuditFile, **given: Any) -> AuditFile:
-    """The same audit with options of the command line in place of the file's, checked as those; None changes nothing.
-
-    Example:
-        >>> with_options(AuditFile(), shadows=4, nodes=500, seed=None).graph.nodes
-        500
-        >>> with_options(AuditFile(), shadows=5)
-        Traceback (most recent call last):
-        glasshouse.InputError: --shadows: 5 is odd; models are trained in complementary pairs. Use 4 or 6.
-    """
+    """The same audit with options of the command line in place of the file's, checked alike; None changes nothing."""
     given = {name: value for name, value in given.items() if value is not None}
     nodes = given.pop("nodes", None)
     faults = []
@@ -289,7 +267,7 @@ def with_options(config: AuditFile, **given: Any) -> AuditFile:
     kind: dict[str, Any] = {"graph": {}} if config.is_graph else {"data": {"name": "digits"}}
     try:
         checked = AuditFile.model_validate(kind | given)
-    except ValidationError as error:
+    except pydantic.ValidationError as error:
         faults += ["--" + re.sub(r"^attacks\[\d+\]", "attack", fault) for fault in faults_of(error, AuditFile)]
     for name in given.get("attacks", ()):
         if not config.is_graph and name in attack_names() and find_attack(name).kind == "graph":
@@ -313,16 +291,10 @@ class Prepared:
 def prepared(
     config: AuditFile, *, folder: Path, compute: Compute | None = None, trust_code: bool = False, bounded: bool = False
 ) -> Prepared:
-    """Read the data, the target and the trainer that a file names.
+    """Read the data, the target and the trainer that a file names, from its ``folder``; ``compute`` is where work runs.
 
-    Args:
-        config: the checked file.
-        folder: where its paths and modules start.
-        compute: where shadow models are trained and attacks do their long steps; here by default.
-        trust_code: whether to import the functions that the file names, and to read pickles. Without it, a file that
-            needs this is refused.
-        bounded: whether this process has a hard limit on memory while the files that it names are read (not while
-            models are trained), as the command line asks for. Code that is trusted may take what it needs.
+    Without ``trust_code``, a file that imports functions or reads pickles is refused. With ``bounded``, this process
+    has a hard limit on memory while files are read; code that is trusted may take what it needs.
     """
     if not trust_code:
         check_code(config.factories, graph=config.graph.name if config.graph else None, folder=folder)
@@ -333,6 +305,7 @@ def prepared(
         "seed": config.seed,
         "pool": None if config.pool is None else folder / config.pool,
         "compute": compute,
+        "advise": config.advise,
     }
     common |= {name: value for name in ("title", "attacks") if (value := getattr(config, name)) is not None}
     reading: AbstractContextManager[None] = process_limit() if bounded and not trust_code else nullcontext()
@@ -345,27 +318,29 @@ def prepared(
     with reading:
         data = (config.data or DigitsData(name="digits")).load(folder, config.seed)
         check_shadows(config.shadows, len(data.population))
+        plan = None if config.plan is None else read_plan(folder / config.plan, data.population)
+        if plan is not None:
+            data = dataclasses.replace(data, members=plan.members)
         model, members = config.target.load(data, folder, config.seed)
-        trainer = config.trainer.build(data.population, folder)
+        trainer: Any = config.trainer.build(data.population, folder)
     advice = config.trainer.advice(data.population)
     for line in advice:
         _LOG.warning("%s", visible(line))
     query = LabelOnly(seed=config.seed) if config.answers == "labels" else None
     common["attacker"] = dataclasses.replace(config.group("attacker"), query=query)
     common["evaluation"] = dataclasses.replace(common["evaluation"], groups=data.groups or None)
+    population = data.population
+    if plan is not None:
+        trainer, design = plan.trainer(trainer, population), plan.design_of(common["evaluation"].design)
+        population, members = plan.audited(population)
+        groups = common["evaluation"].groups if plan.kind == "members" else None
+        common["evaluation"] = dataclasses.replace(common["evaluation"], design=design, groups=groups)
     common |= {"model": model, "members": members, "trainer": trainer, "about": data.about}
-    return Prepared(data=data.population, arguments=common, said=(*data.notes, *data.warnings, *advice))
+    return Prepared(data=population, arguments=common, said=(*data.notes, *data.warnings, *advice))
 
 
 def run_audit_file(config: AuditFile, *, folder: Path, progress: bool | None = None, **reading: Any) -> AuditResult:
-    """Run the audit that a file describes.
-
-    Args:
-        config: the checked file.
-        folder: where its paths and modules start.
-        progress: whether to show bars; by default on a terminal, and elsewhere a plain line now and then.
-        reading: the other options of `prepared`.
-    """
+    """Run the audit that a file describes; ``reading`` are the other options of `prepared`."""
     found = prepared(config, folder=folder, **reading)
     result = audit_of(found.data)(found.data, **found.arguments, progress=progress)
     context = dataclasses.replace(result.context, author=config.author, notes=(*found.said, *result.context.notes))
@@ -385,4 +360,5 @@ def advise_audit_file(
     """Try the defences that fit the trainer of a file; options as of `glasshouse.advise` and `prepared`."""
     found = prepared(config, folder=folder, **reading)
     given = found.arguments | {"minutes": minutes, "pool": pool, "most_accuracy": most_accuracy, "progress": progress}
+    given.pop("advise")  # minutes after an audit
     return advise(found.data, **given)

@@ -14,7 +14,7 @@ from glasshouse.config.tables.columns import TableSection
 from glasshouse.config.tables.records import LARGEST, read_records
 from glasshouse.config.trust import called
 from glasshouse.config.yaml_model import Strict
-from glasshouse.core.errors import InputError, shortened
+from glasshouse.core.errors import InputError, placed, shortened
 from glasshouse.core.escape import visible
 from glasshouse.data import Population, as_members, check_classes, first_of
 from glasshouse.data.named import Dataset, load_dataset
@@ -22,31 +22,32 @@ from glasshouse.io.arrays import read_npz
 from glasshouse.io.guarded import guarded
 
 _OWN = ("x", "y", "ids", "members")
+_UNIT = ("unit", "unit_word", "unit_partly")
 _AT_ONCE = 2**22  # features that are checked at once
+_LOG = logging.getLogger("glasshouse")
 
 
 def read_archive(section: TableSection, path: Path) -> Dataset:
     """Records from ``.npz``: x [N, …], y [N], optionally ids [N] and members [N]; groups are further arrays [N]."""
-    if strange := sorted(section.model_fields_set - {"name", "path", "groups", "regression"}):
+    if strange := sorted(section.model_fields_set - {"name", "path", "groups", "regression", *_UNIT}):
         raise InputError(
             f"data.{strange[0]}: is for tables; an archive has the arrays x, y, ids and members. Leave it out."
         )
-    arrays = read_npz(path, only={*_OWN, *section.groups}, mapped=("x",))
+    own = () if section.unit is None else (section.unit,)
+    arrays = read_npz(path, only={*_OWN, *own, *section.groups}, mapped=("x",))
     for name in ("x", "y"):
         if name not in arrays:
             raise InputError(f"{path}: has no array {name!r}; it needs x [N, …] and y [N].")
+    if own and own[0] not in arrays:
+        raise InputError(f"{path}: has no array {shortened(own[0])} for units. Arrays: {', '.join(arrays)}.")
     if lost := [name for name in section.groups if name not in arrays]:
         raise InputError(f"{path}: has no array {shortened(lost[0])} for groups. Arrays: {', '.join(arrays)}.")
     _check_features(arrays["x"], path)
-    with guarded(path, what="an archive of records"):
-        try:
-            if section.regression is None:
-                check_classes(arrays["y"], say="regression: true in the section data")
-            population = Population(
-                arrays["x"], arrays["y"], ids=arrays.get("ids"), regression=bool(section.regression)
-            )
-        except InputError as error:
-            raise InputError(*[f"{path}: {fault}" for fault in error.faults]) from error
+    with guarded(path, what="an archive of records"), placed(path):
+        if section.regression is None:
+            check_classes(arrays["y"], say="regression: true in the section data")
+        known: dict[str, Any] = {"ids": arrays.get("ids"), "unit": section.units(arrays[own[0]] if own else None)}
+        population = Population(arrays["x"], arrays["y"], regression=bool(section.regression), **known)
     for name in section.groups:
         if arrays[name].shape != (len(population),):
             raise InputError(
@@ -76,9 +77,6 @@ def _check_features(x: NDArray[Any], path: Path) -> None:
             f"{path}: x: record {first_of(bad)} has a feature that is NaN, infinite or above {LARGEST:g}; fill it in, "
             f"or leave the record out."
         )
-
-
-_LOG = logging.getLogger("glasshouse")
 
 
 class _Named(Strict):
@@ -132,9 +130,7 @@ class PythonData(Strict):
 
     def load(self, folder: Path, seed: int) -> Dataset:
         """Whatever the function gives, checked to be a population."""
-        made = called(self.factory, folder, "data.factory")
-        if not isinstance(made, Population):
-            raise InputError(f"data.factory: {self.factory} gave {type(made).__name__}; expected a Population.")
+        made = called(self.factory, folder, "data.factory", kind=Population, expected="a Population")
         return Dataset(name="python", about=f"{len(made)} records from {self.factory}.", population=made)
 
 
@@ -142,12 +138,7 @@ Data = Annotated[DigitsData | AdultData | ImageData | FileData | PythonData, Fie
 
 
 def data_names() -> dict[str, str]:
-    """Every name that ``data: {name: …}`` accepts, and what it means.
-
-    Example:
-        >>> list(data_names())
-        ['digits', 'adult', 'cifar10', 'cifar100', 'file', 'python']
-    """
+    """Every name that ``data: {name: …}`` accepts, and what it means."""
     sections: tuple[Any, ...] = get_args(get_args(Data)[0])
     return {
         name: (section.__doc__ or "").replace("``", "").rstrip(".")

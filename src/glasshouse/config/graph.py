@@ -49,17 +49,11 @@ class NetworkSection(Strict):
         """A trainer with these settings."""
         from glasshouse.graph.training.trainer import GNNTrainer, adam, sgd
 
+        given = self.model_dump(exclude={"optimizer", "learning_rate", "momentum", "weight_decay"})
         rate = {} if self.learning_rate is None else {"lr": self.learning_rate}
         common = {"weight_decay": self.weight_decay, **rate}
-        return GNNTrainer(
-            architecture=self.architecture,
-            hidden=self.hidden,
-            layers=self.layers,
-            dropout=self.dropout,
-            epochs=self.epochs,
-            optimizer=adam(**common) if self.optimizer == "adam" else sgd(momentum=self.momentum, **common),
-            setting=setting,
-        )
+        optimizer = adam(**common) if self.optimizer == "adam" else sgd(momentum=self.momentum, **common)
+        return GNNTrainer(**given, optimizer=optimizer, setting=setting)
 
 
 class AttackerSection(Strict):

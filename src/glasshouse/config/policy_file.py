@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Self
+from typing import TYPE_CHECKING, Annotated, Any
 
-from pydantic import Field, create_model, model_validator
+from pydantic import AfterValidator, Field, create_model
 
 from glasshouse.config.yaml_model import Share, Strict, read_yaml
-from glasshouse.report.appendix import POINTS
+from glasshouse.report.clauses import POINTS
 from glasshouse.report.policy import End, Limit, Policy
 
 
@@ -22,45 +22,25 @@ class LimitSection(Strict):
     group: str | None = None
     end: End | None = None
 
-    @model_validator(mode="after")
-    def _belongs_together(self) -> Self:
-        self.build()
-        return self
 
-    def build(self) -> Limit:
-        """The limit itself."""
-        return Limit(**self.model_dump())
+def _limit(section: LimitSection) -> Any:
+    return Limit(**dict(section))
 
 
 class PolicyFile(Strict):
-    """A policy file.
+    """A policy file."""
 
-    Example:
-        >>> PolicyFile.model_validate({"limits": [{"figure": "tpr", "at_fpr": 0.01, "most": 0.05}]}).build().end
-        'upper'
-    """
-
-    limits: Annotated[list[LimitSection], Field(min_length=1)]
+    limits: Annotated[list[Annotated[LimitSection, AfterValidator(_limit)]], Field(min_length=1)]
     end: End = "upper"
     attacks: list[str] = Field(default_factory=list)
     shadows: Annotated[int, Field(ge=0)] = 0
     age_days: Annotated[float, Field(gt=0)] | None = None
 
-    def build(self) -> Policy:
-        """The policy itself."""
-        limits = tuple(limit.build() for limit in self.limits)
-        return Policy(**dict(self) | {"limits": limits, "attacks": tuple(self.attacks)})
-
 
 def read_policy(path: Path | str) -> Policy:
-    """Read and check a policy file; all faults are reported at once.
-
-    Example:
-        >>> read_policy("no/such/risk.yaml")
-        Traceback (most recent call last):
-        glasshouse.InputError: no/such/risk.yaml: there is no such file.
-    """
-    return read_yaml(Path(path), PolicyFile).build()
+    """Read and check a policy file; all faults are reported at once."""
+    found = dict(read_yaml(Path(path), PolicyFile))
+    return Policy(**found | {name: tuple(found[name]) for name in ("limits", "attacks")})
 
 
 if TYPE_CHECKING:
@@ -71,11 +51,5 @@ else:
 
 
 def read_supplied(path: Path | str) -> dict[str, str]:
-    """The owner's answers in the form of an evidence file, by the key of `glasshouse.report.appendix.POINTS`.
-
-    Example:
-        >>> read_supplied("no/such/supply.yaml")
-        Traceback (most recent call last):
-        glasshouse.InputError: no/such/supply.yaml: there is no such file.
-    """
+    """The owner's answers in the form of an evidence file, by the key of `glasshouse.report.clauses.POINTS`."""
     return {key: text for key, text in read_yaml(Path(path), _Supplied).model_dump().items() if text is not None}

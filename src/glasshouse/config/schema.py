@@ -1,7 +1,4 @@
-"""JSON schemas of audit files and policies, by which editors complete and check them while they are written.
-
-They say what the sections declare and no more: what needs the data or two keys at once is checked when a file is read.
-"""
+"""JSON schemas of audit files and policies, by which editors complete and check them while they are written."""
 
 from __future__ import annotations
 
@@ -22,13 +19,7 @@ _TEXT = {"type": "string"}
 
 
 def audit_schema() -> dict[str, Any]:
-    """The schema of audit files.
-
-    Example:
-        >>> keys = audit_schema()["properties"]
-        >>> keys["threshold"]["enum"], keys["prior"]["description"][:34]
-        (['mean', 'max'], 'λ, the share of members that it ex')
-    """
+    """The schema of audit files."""
     schema = _schema(AuditFile, OPTIONS | meanings(Attacker) | meanings(Evaluation))
     # the names are offered, but not demanded: a file may name an attack that its user registered
     name = {"anyOf": [{"enum": sorted(attack_names())}, _TEXT]}
@@ -41,12 +32,7 @@ def audit_schema() -> dict[str, Any]:
 
 
 def policy_schema() -> dict[str, Any]:
-    """The schema of policies.
-
-    Example:
-        >>> policy_schema()["required"]
-        ['limits']
-    """
+    """The schema of policies."""
     schema = _schema(PolicyFile, meanings(Policy))
     limit = schema["$defs"]["LimitSection"]["properties"]
     _describe(limit, meanings(Limit))

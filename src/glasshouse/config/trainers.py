@@ -23,6 +23,24 @@ from glasshouse.core.registry import did_you_mean
 from glasshouse.data import Population, select
 from glasshouse.training import SklearnTrainer, Trainer
 
+_CLASSIFIERS = {"xgboost": "XGBClassifier", "lightgbm": "LGBMClassifier", "catboost": "CatBoostClassifier"}
+_THREADS = {"catboost": "thread_count"}
+_ROUNDS = ("n_estimators", "iterations", "num_boost_round", "num_trees", "num_iterations")  # all say the same
+# parameters that name files, folders or other machines
+_LIGHTGBM_OUTSIDE = {
+    *("config", "data", "valid", "input_model", "output_model", "output_result", "convert_model", "save_binary"),
+    *("snapshot_freq", "task", "forcedbins_filename", "forcedsplits_filename", "parser_config_file"),
+    *("machine_list_filename", "machines", "num_machines", "local_listen_port"),
+}
+_CATBOOST_OUTSIDE = {
+    *("input_borders", "output_borders", "train_dir", "snapshot_file", "save_snapshot", "snapshot_interval"),
+    "allow_writing_files",
+}
+_LARGE = 1000.0  # a pixel is at most 255
+# where most estimators of scikit-learn are; those that are used most come first
+_ROOMS = ("ensemble", "linear_model", "tree", "naive_bayes", "neighbors", "svm", "neural_network", "gaussian_process")
+_KINDS = {"classifier": ClassifierMixin, "regressor": RegressorMixin}
+
 
 class AnyTrainer(Strict):
     """Base of the sections that build a trainer."""
@@ -47,21 +65,6 @@ class EstimatorSection(AnyTrainer):
                 f"parameters: {{{strange[0]}: {given[strange[0]]}}}."
             )
         return given
-
-
-_CLASSIFIERS = {"xgboost": "XGBClassifier", "lightgbm": "LGBMClassifier", "catboost": "CatBoostClassifier"}
-_THREADS = {"catboost": "thread_count"}
-_ROUNDS = ("n_estimators", "iterations", "num_boost_round", "num_trees", "num_iterations")  # all say the same
-# parameters that name files, folders or other machines
-_LIGHTGBM_OUTSIDE = {
-    *("config", "data", "valid", "input_model", "output_model", "output_result", "convert_model", "save_binary"),
-    *("snapshot_freq", "task", "forcedbins_filename", "forcedsplits_filename", "parser_config_file"),
-    *("machine_list_filename", "machines", "num_machines", "local_listen_port"),
-}
-_CATBOOST_OUTSIDE = {
-    *("input_borders", "output_borders", "train_dir", "snapshot_file", "save_snapshot", "snapshot_interval"),
-    "allow_writing_files",
-}
 
 
 def _known_parameters(kind: str, classifier: Any) -> tuple[set[str] | None, set[str]]:
@@ -114,10 +117,7 @@ def _unknown(name: str, classifier: str, known: set[str]) -> InputError:
 
 
 def _unused(estimator: Any, population: Population) -> str:
-    """Train two rounds on a few records of each class, so that wrong values are found before the long work.
-
-    What it returns is a parameter that the library says it does not use; empty if there is none.
-    """
+    """Train two rounds on a few records of each class, to find wrong values; gives an unused parameter, or ""."""
     given = estimator.get_params()
     rounds = next((name for name in _ROUNDS if given.get(name) is not None), _ROUNDS[0])
     short = {rounds: 2} if isinstance(given.get(rounds), int | None) else {}
@@ -129,9 +129,6 @@ def _unused(estimator: Any, population: Population) -> str:
         SklearnTrainer(estimator=trial)(few, np.ones(len(few), dtype=np.bool_), 0)
     found = [re.search(r'Parameters: \{ "?(\w+)', str(warning.message)) for warning in caught]
     return next((match[1] for match in found if match), "")
-
-
-_LARGE = 1000.0  # a pixel is at most 255
 
 
 class _TorchSection(AnyTrainer):
@@ -235,16 +232,8 @@ class SklearnSection(EstimatorSection):
         return trainer
 
 
-# where most of its estimators are; those that are used most come first
-_ROOMS = ("ensemble", "linear_model", "tree", "naive_bayes", "neighbors", "svm", "neural_network", "gaussian_process")
-_KINDS = {"classifier": ClassifierMixin, "regressor": RegressorMixin}
-
-
 def _estimator(name: str, kind: Literal["classifier", "regressor"]) -> Any:
-    """A class of scikit-learn by its name.
-
-    Its rooms are searched one by one: ``all_estimators`` imports all of scikit-learn, and torch where it is installed.
-    """
+    """A class of scikit-learn by its name, room by room: ``all_estimators`` imports all of it, and torch too."""
     for room in _ROOMS:
         module = importlib.import_module(f"sklearn.{room}")
         found = getattr(module, name) if name in module.__all__ else None
@@ -264,9 +253,7 @@ class PythonTrainer(AnyTrainer):
 
     def build(self, population: Population, folder: Path) -> Trainer:
         """Whatever the function gives, checked to be callable."""
-        made = called(self.factory, folder, "trainer.factory")
-        if not isinstance(made, Trainer):
-            raise InputError(f"trainer.factory: {self.factory} gave {type(made).__name__}; expected a trainer.")
+        made: Trainer = called(self.factory, folder, "trainer.factory", kind=Trainer, expected="a trainer")
         return made
 
 

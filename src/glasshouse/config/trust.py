@@ -22,8 +22,7 @@ _TRUST = "If you trust it, pass --trust-code (in Python, trust_code=True)."
 def check_code(factories: Mapping[str, str], *, graph: str | None, folder: Path) -> None:
     """Refuse an audit file that runs code, with a line for each place: what would be imported, and from where.
 
-    Nothing is imported to find that out. Factories are functions ``module:function``, by the section that names them;
-    ``graph`` is the name of the graph, and the folder is the audit file's, which is searched for modules first.
+    Factories are functions ``module:function``, by section; nothing is imported, and the folder is searched first.
     """
     faults = [
         f"{place}.factory: runs code: {factory}, from {_origin(factory, folder)}. {_TRUST}"
@@ -83,11 +82,14 @@ def imported(name: str, folder: Path, place: str) -> Any:
     return found
 
 
-def called(name: str, folder: Path, place: str) -> Any:
-    """What a function of the user gives; where it fails, the error names the line of the user's code."""
+def called(name: str, folder: Path, place: str, *, kind: type = object, expected: str = "") -> Any:
+    """What a function of the user gives, of this kind; where it fails, the error names the line of the user's code."""
     function = imported(name, folder, place)
     with reported(f"{place}: {name} failed"):
-        return function()
+        made = function()
+    if not isinstance(made, kind):
+        raise InputError(f"{place}: {name} gave {type(made).__name__}; expected {expected}.")
+    return made
 
 
 @contextmanager

@@ -1,7 +1,4 @@
-"""Checked YAML: unknown keys and wrong types are faults, and all faults are reported at once.
-
-What an audit file asks for is judged by the limit on memory before anything is made.
-"""
+"""Checked YAML: unknown keys, wrong types, and sizes above the limit on memory; all faults are reported at once."""
 
 from __future__ import annotations
 
@@ -24,6 +21,17 @@ from glasshouse.io.limits import check_memory
 _SHOWN = 50  # faults of one file
 
 Share = Annotated[float, pydantic.Field(gt=0, lt=1)]
+MOST_EPOCHS = 10**6  # of a network; more is a slip of the hand, or malice
+_COPIES = 4 * 4  # bytes of a weight in float32, with its gradient and two moments of Adam
+_TREE = 2**11  # bytes of the smallest tree with what scikit-learn keeps about it
+_ROUNDS = {  # how the libraries call the number of trees, or of estimators of any kind
+    *("n_estimators", "iterations", "num_boost_round", "num_trees", "num_tree", "num_iterations", "num_iteration"),
+    *("num_round", "num_rounds", "nrounds", "n_iter"),
+}
+# how the libraries call the number of threads
+THREADS = frozenset({"n_jobs", "nthread", "nthreads", "num_thread", "num_threads", "n_threads", "thread_count"})
+_MOST_THREADS = 1024  # with 100 000, LightGBM and CatBoost end the process
+_PER_RECORD = 9  # bytes of a shadow model about a record: the loss, and whether it was a member
 
 
 class Strict(pydantic.BaseModel):
@@ -101,20 +109,6 @@ def _keys(section: type[Strict]) -> set[str]:
     return {name for name, _ in _properties(section)}
 
 
-MOST_EPOCHS = 10**6  # of a network; more is a slip of the hand, or malice
-
-_COPIES = 4 * 4  # bytes of a weight in float32, with its gradient and two moments of Adam
-_TREE = 2**11  # bytes of the smallest tree with what scikit-learn keeps about it
-_ROUNDS = {  # how the libraries call the number of trees, or of estimators of any kind
-    *("n_estimators", "iterations", "num_boost_round", "num_trees", "num_tree", "num_iterations", "num_iteration"),
-    *("num_round", "num_rounds", "nrounds", "n_iter"),
-}
-# how the libraries call the number of threads
-THREADS = frozenset({"n_jobs", "nthread", "nthreads", "num_thread", "num_threads", "n_threads", "thread_count"})
-_MOST_THREADS = 1024  # with 100 000, LightGBM and CatBoost end the process
-_PER_RECORD = 9  # bytes of a shadow model about a record: the loss, and whether it was a member
-
-
 def check_network(widths: Sequence[int], *, place: str) -> None:
     """Refuse layers whose weights take more than the limit while they are trained; the first width is the input's."""
     weights = sum(first * second for first, second in itertools.pairwise(widths))
@@ -122,10 +116,7 @@ def check_network(widths: Sequence[int], *, place: str) -> None:
 
 
 def check_estimator(parameters: Mapping[str, Any], population: Population, *, rounds: str = "n_estimators") -> None:
-    """Refuse parameters of an estimator that make it larger than the limit, before it is trained.
-
-    ``rounds`` is a further name for the number of trees.
-    """
+    """Refuse an estimator larger than the limit before it is trained; ``rounds`` is a further name for its trees."""
     place = "trainer.parameters"
     for name in sorted({rounds, *_ROUNDS} & parameters.keys()):
         count = _whole(parameters[name]) * max(1, _whole(parameters.get("num_parallel_tree")))

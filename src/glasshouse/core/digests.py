@@ -18,13 +18,7 @@ _BLOCK = 2**24  # bytes that are converted at a time
 
 
 def digest_arrays(arrays: Sequence[Any], *, features: Sequence[Any] = ()) -> str:
-    """A short hash of numpy arrays or torch tensors, in their order: of their types, shapes and values.
-
-    Args:
-        arrays: hashed with their types.
-        features: arrays that come first, of which whole numbers and truth values count as the equal float64: a table
-            from a file then has the hash of the same table from a data frame.
-    """
+    """A short hash of arrays or tensors: types, shapes and values; in ``features``, whole numbers count as floats."""
     digest = hashlib.sha256()
     for one, by_value in (*((one, True) for one in features), *((one, False) for one in arrays)):
         values = as_array(one)
@@ -42,11 +36,7 @@ def digest_arrays(arrays: Sequence[Any], *, features: Sequence[Any] = ()) -> str
 
 
 def row_digests(x: Any, y: NDArray[Any]) -> NDArray[np.bytes_]:
-    """[N] a short hash of each row, with its label.
-
-    The rows [N, ...] are those of an array, a tensor or a sparse matrix, or of a list of these, which together hold the
-    records.
-    """
+    """[N] a short hash of each row, with its label: of an array, a tensor, a sparse matrix, or a list of these."""
     columns = [_row_bytes(part) for part in (x if isinstance(x, list) else [x])]
     rows = (b"".join(parts) for parts in zip(*columns, strict=True))
     whole = (row + str(label).encode() for row, label in zip(rows, y.tolist(), strict=True))

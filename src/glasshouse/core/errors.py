@@ -52,14 +52,7 @@ def needs_extra(feature: str, *, package: str, extra: str) -> Iterator[None]:
 
 @contextmanager
 def naming(model: str) -> Iterator[None]:
-    """Around a question to one of several models: a refusal that begins with "model:" says which of them it is about.
-
-    Example:
-        >>> with naming("shadow model 3"):
-        ...     raise InputError("model: it answered with text.")
-        Traceback (most recent call last):
-        glasshouse.InputError: shadow model 3: it answered with text.
-    """
+    """Around a question to one of several models: a refusal that begins with "model:" names the one it is about."""
     try:
         yield
     except InputError as error:
@@ -67,6 +60,15 @@ def naming(model: str) -> Iterator[None]:
             raise
         named = [model + fault.removeprefix("model") if fault.startswith("model:") else fault for fault in error.faults]
         raise InputError(*named) from error
+
+
+@contextmanager
+def placed(place: object) -> Iterator[None]:
+    """Around what is made of a file's content: each fault of a refusal then begins with its place."""
+    try:
+        yield
+    except InputError as error:
+        raise InputError(*[f"{place}: {fault}" for fault in error.faults]) from error
 
 
 def raise_faults(faults: Sequence[str]) -> None:
@@ -86,12 +88,6 @@ def shortened(value: Any, *, most: int = 80, quoted: bool = True) -> str:
     """A value from outside as an error quotes it: what is long is cut in the middle, and never written out first.
 
     ``most`` is the number of characters, about; text is ``quoted`` as Python writes it.
-
-    Example:
-        >>> shortened("ann"), shortened("x" * 100_000, most=20)
-        ("'ann'", "'xxxxxxx…xxxxxxx' (100000 characters)")
-        >>> shortened(10**6000), shortened([0] * 1000)
-        ('a whole number of 19932 bits', '[0, 0, 0, 0, 0, 0, ...]')
     """
     if not isinstance(value, str):
         return shortened(_REPR.repr(value), most=most, quoted=False)

@@ -32,12 +32,6 @@ def cell_text(text: str) -> str:
 
     What a spreadsheet would take for a formula gets a leading ``'``; numbers, such as an id ``-5``, are not changed. A
     text with control characters, or with a formula behind a semicolon, has escapes behind a leading backslash.
-
-    Example:
-        >>> cell_text("=HYPERLINK(A1)"), cell_text("-5"), cell_text("anna")
-        ("'=HYPERLINK(A1)", '-5', 'anna')
-        >>> print(cell_text("anna\n=1"))
-        \anna\n=1
     """
     if _UNSEEN.search(text) or _NEXT_CELL.search(text) or text.startswith(_ESCAPE):
         escaped = _UNSEEN.sub(_escaped, text.replace(_ESCAPE, 2 * _ESCAPE))

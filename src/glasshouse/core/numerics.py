@@ -33,22 +33,8 @@ def check_finite(
 ) -> None:
     """The gate for every answer of every kind of model, function and file: NaN and infinity are refused.
 
-    Whatever is computed from them later may look like a number. How many records there are is said, and the first ids.
-
-    Args:
-        values: [N, …] answers of one model; [K, N, …] those of several shadow models.
-        ids: [N] of the records.
-        place: what an error names: an argument, or an array of a file.
-        labels: [N] columns of the true classes, if the values are logits [N, C]. Minus infinity is then allowed for a
-            class that is not the record's own, if it is not so for all others: a class that a model rules out. A true
-            class with a probability of exactly 0 or 1 has no finite loss or margin, and is refused.
-        models: whether the values are those of several shadow models.
-        advice: what to do about it; by default, about answers of a model.
-
-    Example:
-        >>> check_finite(np.array([0.1, np.nan, 0.2]), np.array(["ann", "bob", "eve"]), place="target_loss")
-        Traceback (most recent call last):
-        glasshouse.InputError: target_loss: NaN or infinite for 1 of 3 records: 'bob'. Check the model ...
+    The values are [N, …] of one model, or with ``models`` [K, N, …] of several. With labels [N] they are logits [N, C]:
+    minus infinity then passes for a class that is not the record's own, if some other class is finite.
     """
     for k, one in enumerate(values) if models else [(None, values)]:
         wrong = not_finite(one, labels)
@@ -57,12 +43,7 @@ def check_finite(
 
 
 def not_finite(values: NDArray[Any], labels: IntArray | None = None) -> BoolArray:
-    """[N] whether a record has an answer that is refused, by the rule of `check_finite`; for answers in batches.
-
-    Example:
-        >>> not_finite(np.array([[0.0, -np.inf, 1.0], [-np.inf, 0.0, 1.0], [np.nan, 0.0, 1.0]]), np.array([0, 0, 1]))
-        array([False,  True,  True])
-    """
+    """[N] whether a record has an answer that is refused, by the rule of `check_finite`; for answers in batches."""
     flat = values.reshape(len(values), -1) if len(values) else values.reshape(0, 1)
     fine = np.isfinite(flat)
     if fine.all():
@@ -83,12 +64,7 @@ def refuse_not_finite(wrong: BoolArray, ids: TextArray, *, place: str, advice: s
 
 
 def finite_logits(logits: FloatArray) -> FloatArray:
-    """Logits [..., C] with minus infinity, which passes the gate for other classes, as an exact 0 counts.
-
-    Example:
-        >>> finite_logits(np.array([[1.0, -np.inf, 0.0]])).round(2)
-        array([[  1.  , -35.04,   0.  ]])
-    """
+    """Logits [..., C] with minus infinity, which passes the gate for other classes, as an exact 0 counts."""
     if np.isfinite(logits).all():
         return logits
     return np.where(np.isneginf(logits), logits.max(axis=-1, keepdims=True) + _ZERO_MARKS[0], logits)
@@ -103,10 +79,7 @@ def distinct(codes: IntArray) -> IntArray:
 
 
 def log_mean_exp(values: FloatArray, *, where: BoolArray | None = None) -> FloatArray:
-    """Log of the mean of exp over the first axis, [K, N] -> [N], without overflow.
-
-    ``where`` [K, N] says which entries count; every column needs at least one. All by default.
-    """
+    """Log of the mean of exp over the first axis, [K, N] -> [N], without overflow, of entries ``where`` [K, N]."""
     result = np.empty(values.shape[1])
     for some in cached_blocks(values.shape[1], models=len(values)):
         block = values[:, some]
@@ -125,13 +98,8 @@ def log_mean_exp(values: FloatArray, *, where: BoolArray | None = None) -> Float
 def logits_from_probabilities(probabilities: ArrayLike, *, underflows: bool = False) -> FloatArray:
     """Log-probabilities [N, C], usable wherever logits are; the probabilities are finite (`check_finite`).
 
-    An exact 0 means only that the value is below the precision of its type (a forest whose trees all agree, a float32
-    that ran out of digits). It counts as the smallest step of that precision, so that its loss is finite.
-
-    Args:
-        probabilities: [N, C].
-        underflows: whether the model gives far smaller numbers too, as naive Bayes does. A 0 is then smaller than all
-            of them, and counts as the smallest number of its type.
+    An exact 0 counts as the smallest step of its precision, so that its loss is finite; or as the smallest number of
+    its type, if the model ``underflows``: it gives far smaller numbers than that step, as naive Bayes does.
     """
     given = np.asarray(probabilities)
     precision = np.finfo(given.dtype if given.dtype.kind == "f" else np.float64)
@@ -141,15 +109,7 @@ def logits_from_probabilities(probabilities: ArrayLike, *, underflows: bool = Fa
 
 
 def probabilities_from_logits(logits: FloatArray) -> FloatArray | None:
-    """The inverse of `logits_from_probabilities`, with its exact zeros; None for logits that it did not give.
-
-    Example:
-        >>> probabilities_from_logits(logits_from_probabilities([[0.25, 0.75], [1.0, 0.0]]))
-        array([[0.25, 0.75],
-               [1.  , 0.  ]])
-        >>> probabilities_from_logits(np.array([[3.0, 2.0]])) is None
-        True
-    """
+    """The inverse of `logits_from_probabilities`, with its exact zeros; None for logits that it did not give."""
     if not (logits <= 0).all():
         return None
     values = np.where(np.isin(logits, _ZERO_MARKS), 0.0, np.exp(logits))
@@ -157,10 +117,7 @@ def probabilities_from_logits(logits: FloatArray) -> FloatArray | None:
 
 
 def loss_to_margin(loss: FloatArray) -> FloatArray:
-    """The logit margin log(p / (1 - p)) of a loss -log p, exactly -log(expm1(loss)); what LiRA calls the scaled logit.
-
-    It is kept between -1e100 and 708: sums of squares of margins must be finite.
-    """
+    """The logit margin log(p / (1 - p)) of a loss -log p, from -1e100 to 708, so that sums of squares are finite."""
     given = np.asarray(loss)
     margin = np.empty_like(given)
     if not given.flags.forc:  # neither the one nor the other is one stretch of memory
@@ -186,12 +143,7 @@ def margin_to_loss(margin: FloatArray) -> FloatArray:
 
 
 def log_normal_farther(value: FloatArray, mean: FloatArray) -> FloatArray:
-    """Log of the probability that a normal number around ``mean``, with variance 1, is at least as far from 0, [N].
-
-    Example:
-        >>> np.exp(log_normal_farther(np.array([0.0, -1.96]), np.array([5.0, 0.0]))).round(3)
-        array([1.  , 0.05])
-    """
+    """Log of the probability that a normal number around ``mean``, with variance 1, is at least as far from 0, [N]."""
     away = np.abs(value)
     return np.asarray(np.minimum(np.logaddexp(log_ndtr(-away - mean), log_ndtr(mean - away)), 0.0))
 

@@ -1,7 +1,6 @@
-"""Libraries that may not be installed: names that are imported when they are used, and objects of these libraries.
+"""Names that are imported when they are used, and objects of libraries that may not be installed.
 
-torch takes two seconds and 300 MB to import, and an audit of a forest does not need it. Where a library is not loaded,
-nothing can be an object of it, so these questions never import anything.
+torch takes two seconds and 300 MB to import: these questions never import anything.
 """
 
 from __future__ import annotations
@@ -39,12 +38,7 @@ def lazy_exports(
 
 
 def installed_version(package: str) -> str | None:
-    """The version of a package; None if it is not installed, as when it is run from a source tree.
-
-    Example:
-        >>> installed_version("no-such-library") is None
-        True
-    """
+    """The version of a package; None if it is not installed, as when it is run from a source tree."""
     from importlib import metadata  # takes longer to import than all of this room
 
     try:

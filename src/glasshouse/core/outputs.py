@@ -1,15 +1,12 @@
 """What a model returns, in one form: unwrapped, checked, recognised as logits or as probabilities, and as losses.
 
-Losses of numpy arrays and of torch tensors come by one formula: softplus of the negative margin, which is the
-log-sum-exp of the other logits minus the logit of the true class. Attacks use this loss, so it keeps the digits of a
-confident answer: a confidence of 1 - 1e-40 gives 1e-40, where the usual log-softmax gives 0. The kernels in
-``graph/rule/two_layers/rows.py`` compute the same in float32.
+A loss is the softplus of the negative margin, which keeps the digits of a confident answer: a confidence of 1 - 1e-40
+gives 1e-40, and not 0. The kernels in ``graph/rule/two_layers/rows.py`` compute the same in float32.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import linear_sum_assignment
 
 from glasshouse.core.arrays import FloatArray, IntArray, as_array
-from glasshouse.core.errors import InputError, first_line
+from glasshouse.core.errors import InputError
 from glasshouse.core.numerics import margin_to_loss
 from glasshouse.core.optional import is_made_by, is_module, is_tensor
 
@@ -41,9 +38,8 @@ _NAMES = ("logits", "probabilities", "probs", "prediction_logits")  # names that
 def unwrapped(answer: Any) -> Any:
     """The tensor or array in what a model returned: a dict, a tuple, a ``ModelOutput``, or the answer itself.
 
-    An object or a mapping with ``logits`` gives these. A tuple gives its first array that has an entry per record,
-    which holds the logits in torchvision and many other libraries; a loss in front of it is left out. Lists of numbers
-    and anything else that numpy reads stay as they are.
+    An object or a mapping with ``logits`` gives these, a tuple its first array that has an entry per record, which
+    holds the logits in torchvision and many other libraries. What else numpy reads stays as it is.
     """
     if _is_array(answer):
         return answer
@@ -72,10 +68,7 @@ def unwrapped(answer: Any) -> Any:
 
 
 def check_order_of_outputs(answer: Any, classes: int, *, place: str = "model") -> None:
-    """Refuse several arrays of which not the first has a column per class but another: `unwrapped` takes the first.
-
-    A module that returns its features and then its logits would be judged by its features.
-    """
+    """Refuse several arrays of which not the first has a column per class but another: `unwrapped` takes the first."""
     if not isinstance(answer, tuple | list) or any(getattr(answer, name, None) is not None for name in _NAMES):
         return
     shapes = [tuple(one.shape) for one in _arrays(answer)]
@@ -101,13 +94,10 @@ def looks_like_probabilities(rows: Tensor | NDArray[Any]) -> bool:
 
 
 def looks_like_probability_column(column: Tensor | NDArray[Any], labels: IntArray) -> bool:
-    """Whether a binary model's single answers [N] are probabilities of class 1 and not logits.
+    """Whether a binary model's single answers [N] are probabilities of class 1 and not logits; labels [N] are 0 or 1.
 
-    All lie between 0 and 1, and they fit the labels better as probabilities: a threshold at 0.5 is right more often
-    than one at 0, which puts every record into class 1. If both are right equally often, the smaller squared error
-    decides: weak logits of a model that always answers class 1 lie between 0 and 1 too.
-
-    The column is [N] or [N, 1]; labels [N] are 0 or 1.
+    All lie between 0 and 1, and a threshold at 0.5 is right more often than one at 0. If both are right equally often,
+    the smaller squared error decides: weak logits of a model that always answers class 1 lie there too.
     """
     values = _double(column).reshape(-1)
     if not len(values) or (values < 0).any() or (values > 1).any():
@@ -147,10 +137,7 @@ def check_probabilities(rows: NDArray[Any], place: str) -> None:
 
 
 def check_not_counts(rows: NDArray[Any]) -> None:
-    """Refuse answers [B, C] that are percentages or votes: as logits they would be far too sure, and wrong.
-
-    Rows of logits do not all sum to the same number, unless it is near 0.
-    """
+    """Refuse percentages and votes [B, C]: unlike logits, their rows all sum to one number, which is not near 0."""
     sums = rows.sum(axis=1, dtype=np.float64)
     whole = float(np.median(sums)) if len(sums) else 0.0
     if len(rows) < _FEW or not whole > 1.5 or (rows < 0).any():
@@ -172,32 +159,10 @@ def ends_in_sigmoid(model: Any) -> bool:
     return is_made_by(layers[-1], "torch.nn", "Sigmoid")
 
 
-def refusing(ask: Callable[[Any], Any], name: str) -> Callable[[Any], Any]:
-    """The same function, but what fails inside somebody else's model becomes a refusal in one line."""
-
-    def careful(x: Any) -> Any:
-        try:
-            return ask(x)
-        except InputError:
-            raise
-        except Exception as error:
-            advice = "Fit it on the members" if re.search(r"\bfit|train", str(error)) else "Try it on population.x"
-            if "unknown categories" in str(error):
-                advice = 'Say OneHotEncoder(handle_unknown="ignore"): other records have values that no member has'
-            raise InputError(
-                f"model: {name} could not answer about the population's records: {first_line(error).rstrip('.')}. "
-                f"{advice}."
-            ) from error
-
-    return careful
-
-
 def column_order_note(chosen: IntArray, labels: IntArray, classes: NDArray[Any]) -> tuple[str, ...]:
-    """A sentence for the report if a model's columns seem to be in another order than the population's classes.
+    """A sentence for the report if a model's columns seem to be in another order than the population's classes [C].
 
-    Losses of the wrong columns would be silently wrong, so the model's choices are compared with the labels under the
-    best order of its columns. ``chosen`` [N] is the column of the largest logit, ``labels`` [N] the true one, and
-    ``classes`` [C] are those of the population.
+    Its choices [N] are compared with the labels [N] under the best order of its columns.
     """
     right = float((chosen == labels).mean())
     if right >= 1 / len(classes) or len(labels) < _ENOUGH:
@@ -228,13 +193,7 @@ def _double(values: Tensor | NDArray[Any]) -> FloatArray:
 
 
 def losses_from_logits(logits: ArrayLike, labels: IntArray, *, temperature: float = 1.0) -> FloatArray:
-    """Cross-entropy of each record, float64 [N].
-
-    Args:
-        logits: [N, C], C >= 2; one-logit binary models are widened to [0, z] before they come here.
-        labels: [N], the columns of the true classes.
-        temperature: logits are divided by it first.
-    """
+    """Cross-entropy of each record, float64 [N], of logits [N, C], C >= 2, and the columns [N] of the true classes."""
     scaled = np.asarray(logits, dtype=np.float64) / temperature
     rows = np.arange(len(scaled))
     own = scaled[rows, labels]

@@ -1,7 +1,6 @@
 """Progress of long steps, on standard error: items done, rate and time left; and which steps have begun.
 
-On a terminal each step has a bar. Elsewhere, as in a pipe, a file or a notebook, there is a plain line now and then:
-the first after ten seconds of work, then one every half minute, and none for what is quick.
+On a terminal each step has a bar. Elsewhere there is a plain line after ten seconds of work, then every half minute.
 """
 
 from __future__ import annotations
@@ -25,6 +24,7 @@ _INNER: ContextVar[bool | None] = ContextVar("_INNER", default=False)
 
 _FIRST, _NEXT = 10.0, 30.0  # seconds of work before the first plain line, and between two
 _BEAT = 5.0  # seconds between two looks at the clock, while a step counts nothing
+_BEGUN: dict[str, None] = {}  # in the order in which the steps began
 
 
 class _Rate(ProgressColumn):
@@ -58,15 +58,7 @@ def open_bar(*, total: int, label: str, unit: str) -> Iterator[Callable[[int], N
 
 
 def track(items: Iterable[Item], *, total: int, label: str, unit: str, show: bool | None = None) -> Iterator[Item]:
-    """Pass items through while the progress of a step is shown; one counts as done when the next is requested.
-
-    Args:
-        items: what to pass through.
-        total: how many there will be.
-        label: name of the step.
-        unit: plural name of an item.
-        show: True for a bar, False for nothing; None for a bar on a terminal, and elsewhere a plain line now and then.
-    """
+    """Pass items through while a step is shown, as `showing` says; one counts as done when the next is requested."""
     with _progress(show, total=total, label=label, unit=unit) as done:
         for item in items:
             yield item
@@ -140,11 +132,6 @@ class _Step:
             return counted
         return f"{counted}, about {_spell(seconds / self.done * (self.total - self.done))} left"
 
-    def beat(self, stop: threading.Event) -> None:
-        """Look at the clock until the step ends: an item may take long."""
-        while not stop.wait(_BEAT):
-            self.look()
-
 
 @contextmanager
 def _lines(label: str, *, total: int = 0, unit: str = "") -> Iterator[Callable[[int], None]]:
@@ -154,8 +141,12 @@ def _lines(label: str, *, total: int = 0, unit: str = "") -> Iterator[Callable[[
         for outer in _SILENCE.steps[-1:]:
             outer.look()
         _SILENCE.steps.append(step)
-    watch = threading.Thread(target=step.beat, args=(stop,), daemon=True)
-    watch.start()
+
+    def watch() -> None:  # an item may take long
+        while not stop.wait(_BEAT):
+            step.look()
+
+    threading.Thread(target=watch, daemon=True).start()
     try:
         yield step.count
         seconds = _SILENCE.clock() - step.began
@@ -188,15 +179,8 @@ def _shown(label: str, *, total: int, unit: str) -> Iterator[Callable[[int], Non
     console.print(f"[dim]{label}: {total} {unit} in {time.monotonic() - started:.1f} s[/dim]")
 
 
-_BEGUN: dict[str, None] = {}  # in the order in which the steps began
-
-
 def note_work(step: str, *, instead_of: str = "") -> None:
-    """Remember that a long step of this process has begun, to report it if a fault is found later.
-
-    ``step`` is a sentence for the user, such as "An attack had been run.", ``instead_of`` an earlier one that is no
-    longer true.
-    """
+    """Remember that a long step has begun, a sentence for a later fault; ``instead_of`` is an earlier one."""
     _BEGUN.pop(instead_of, None)
     _BEGUN[step] = None
 

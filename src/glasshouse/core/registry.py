@@ -26,15 +26,7 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
 
 
 class Registry(Generic[Thing]):
-    """Classes or functions of one kind, by name; ``kind`` is what they are, for errors: ``"an attack"``.
-
-    Example:
-        >>> colours: Registry[str] = Registry("a colour")
-        >>> colours.add("red", "#ff0000")
-        >>> colours.find("rad")
-        Traceback (most recent call last):
-        glasshouse.InputError: "rad" is not a colour. Did you mean "red"? Known: red.
-    """
+    """Classes or functions of one kind, by name; ``kind`` is what they are, for errors: ``"an attack"``."""
 
     def __init__(self, kind: str) -> None:
         self.kind = kind

@@ -69,10 +69,11 @@ class Table(Mapping[str, NDArray[Any]]):
 
         A text that a spreadsheet would take for a formula gets a leading ``'`` (`glasshouse.core.escape.cell_text`).
         """
-        file = _Lines()
-        writer = csv.writer(file, lineterminator="\r\n")  # so that it quotes a cell that holds either of the two
-        writer.writerow([cell_text(name) for name in self._columns])
-        writer.writerows(zip(*map(_cells, self._columns.values()), strict=True))
+        file = io.StringIO()
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(map(cell_text, self._columns))
+        for row in self.rows():
+            writer.writerow(cell_text(cell) if isinstance(cell, str) else cell for cell in row.values())
         return file.getvalue()
 
     def to_parquet(self) -> bytes:
@@ -99,26 +100,13 @@ class Table(Mapping[str, NDArray[Any]]):
     def _repr_html_(self) -> str:
         """As a notebook shows it."""
         head = "".join(f"<th>{html.escape(visible(name))}</th>" for name in self._columns)
-        cells = zip(*(map(_cell, column.tolist()) for column in self.head(_SHOWN)._columns.values()), strict=True)
+        cells = (map(_cell, row.values()) for row in self.head(_SHOWN).rows())
         rows = "".join("<tr>" + "".join(f"<td>{html.escape(one)}</td>" for one in row) + "</tr>" for row in cells)
         more = f"<p>{self.height} rows, of which {_SHOWN} are shown.</p>" if self.height > _SHOWN else ""
         return f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>{more}"
 
     def __repr__(self) -> str:
         return f"Table({self.height} rows: {', '.join(self._columns)})"
-
-
-class _Lines(io.StringIO):
-    """Text whose lines end as ours do, whatever ends the rows that are written."""
-
-    def write(self, row: str) -> int:
-        """Take one row, as `csv.writer` gives it."""
-        return super().write(row.removesuffix("\r\n") + "\n")
-
-
-def _cells(column: NDArray[Any]) -> list[Any]:
-    """The cells of a column for CSV; text is safe for spreadsheets."""
-    return [cell_text(cell) if isinstance(cell, str) else cell for cell in column.tolist()]
 
 
 def _cell(value: Any) -> str:

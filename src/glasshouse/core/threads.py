@@ -1,7 +1,4 @@
-"""Threads for the arithmetic of large arrays, and how many the numerical libraries use.
-
-numpy works outside Python's lock, so nothing is copied.
-"""
+"""Threads for the arithmetic of large arrays, without copies, and how many the numerical libraries use."""
 
 from __future__ import annotations
 
@@ -18,6 +15,7 @@ Found = TypeVar("Found")
 _MANY = 1 << 16  # records; with fewer, threads take longer to start than the work
 _VALUES = 1 << 15  # numbers of one block: a quarter of a megabyte, so that a block and what is made of it stay in cache
 _FEWEST = 256  # records of a block; with fewer, calls take longer than the work
+_WORKING = threading.local()  # has an attribute in threads that work already
 
 
 def side_by_side(function: Callable[[Any], Found], items: Iterable[Any], *, records: int) -> list[Found]:
@@ -27,14 +25,10 @@ def side_by_side(function: Callable[[Any], Found], items: Iterable[Any], *, reco
     return in_threads(function, items)
 
 
-_WORKING = threading.local()  # has an attribute in threads that work already
-
-
 def in_threads(function: Callable[[Any], Found], items: Iterable[Any], *, jobs: int = -1) -> list[Found]:
     """``function`` of each item, in the order of the items, by so many threads; -1: by as many as there are cores.
 
-    The calling thread is one of them, so that the work is done even where no other can be started for lack of memory.
-    Work within the work stays in its thread. Items are taken one by one, when a thread is free for the next.
+    The calling thread is one of them, in case no other can be started for lack of memory; work within it stays there.
     """
     threads = joblib.cpu_count() if jobs == -1 else jobs
     if threads == 1 or getattr(_WORKING, "now", False):
@@ -72,11 +66,7 @@ def in_threads(function: Callable[[Any], Found], items: Iterable[Any], *, jobs: 
 
 
 def over_records(function: Callable[[slice], object], records: int, *, models: int) -> None:
-    """Call ``function`` with blocks of records, which together are all of them; on all cores if there are many.
-
-    A function writes its part of a result that was made before, from a block of records of arrays [K, N]. Blocks do not
-    depend on the number of cores.
-    """
+    """Call ``function`` with blocks of records [K, N], which together are all; on all cores if there are many."""
 
     def handle(part: slice) -> None:
         for some in cached_blocks(part.stop, models=models, start=part.start):

@@ -1,7 +1,4 @@
-"""From what users have to features, labels and ids: arrays, texts, data frames, dicts of arrays and datasets.
-
-Datasets of torch and of Hugging Face are read into arrays.
-"""
+"""From what users have to features, labels and ids: arrays, texts, data frames, dicts of arrays and datasets."""
 
 from __future__ import annotations
 
@@ -115,8 +112,22 @@ def _equal(first: Any, second: Any) -> bool:
     return bool(first == second) if isinstance(first, str | int) else True
 
 
-def opened(x: Any, y: Any, *, ids: Any = None, classes: Any = None, leave_out: Sequence[str] = ()) -> tuple[Any, ...]:
-    """Features, labels, ids and classes from any kind of data; a name stands for the column that has it."""
+def opened(
+    x: Any, y: Any, *, ids: Any = None, classes: Any = None, leave_out: Sequence[str] = (), unit: Any = None
+) -> tuple[Any, ...]:
+    """Features, labels, ids, classes and units from any kind of data; a name stands for the column that has it."""
+    if isinstance(unit, str):
+        if comes_from(x, "datasets") or not (is_frame(x) or isinstance(x, Mapping)):
+            raise InputError(
+                f"population: unit: {unit!r} is the name of a column, but {type(x).__name__} has no columns to take it "
+                f"from; give the values, [N]."
+            )
+        _check_names([unit], list(x.columns) if is_frame(x) else list(x), "unit")
+        leave_out, unit = [*leave_out, unit], x[unit]
+    return *_opened(x, y, ids, classes, leave_out), unit
+
+
+def _opened(x: Any, y: Any, ids: Any, classes: Any, leave_out: Sequence[str]) -> tuple[Any, ...]:
     _refuse_what_is_not_records(x)
     if (records := recognised(x)) is not None:
         return records, records.labels() if y is None else y, ids, classes
@@ -198,17 +209,14 @@ def _refuse_repeated(frame: Any, y: Any, ids: Any) -> None:
         raise InputError(f"population: two columns of the data frame are named {name!r}; give each its own name.")
     for what, given in (("labels", y), ("ids", ids)):
         name = getattr(given, "name", None)
-        if isinstance(name, str) and name in names and np.array_equal(*map(_objects, (given, frame[name]))):
+        own = np.asarray(given, dtype=object)
+        if isinstance(name, str) and name in names and np.array_equal(own, np.asarray(frame[name], dtype=object)):
             shown = f"Population(frame, {name!r})" if what == "labels" else f"ids={name!r}"
             raise InputError(
                 f"population: {what}: the column {name!r} is among the features too, so models would learn from it. "
                 f"Give its name, {shown}: it is then taken out of the features."
             )
         check_order(given, frame, place=f"population: {what}")
-
-
-def _objects(column: Any) -> Any:
-    return np.asarray(column, dtype=object)
 
 
 def _refuse_what_is_not_records(x: Any) -> None:

@@ -1,7 +1,4 @@
-"""Features of any kind: their number of records, some rows, two of them joined, their plain arrays.
-
-Records that come one by one, or as lists of numbers, tensors or texts, become one array.
-"""
+"""Features of any kind as arrays: their number of records, some rows, two of them joined, their plain parts."""
 
 from __future__ import annotations
 
@@ -18,22 +15,12 @@ from glasshouse.data.records import Records, recognised
 
 
 def count_records(x: Any) -> int:
-    """N, the number of records in features of any kind.
-
-    Example:
-        >>> count_records({"input_ids": np.zeros((3, 8)), "attention_mask": np.ones((3, 8))})
-        3
-    """
+    """N, the number of records in features of any kind."""
     return int((next(iter(x.values())) if isinstance(x, Mapping) else x).shape[0])
 
 
 def select(x: Any, rows: NDArray[Any]) -> Any:
-    """Rows of anything a population may hold, by mask or by index; a dict of arrays gives a dict.
-
-    Example:
-        >>> select(np.array([10, 20, 30]), np.array([True, False, True]))
-        array([10, 30])
-    """
+    """Rows of anything a population may hold, by mask or by index; a dict of arrays gives a dict."""
     if isinstance(x, Mapping):
         return {name: select(values, rows) for name, values in x.items()}
     if hasattr(x, "iloc"):
@@ -84,10 +71,7 @@ def joined(first: Any, second: Any) -> Any:
 
 
 def check_order(given: Any, x: Any, *, place: str) -> None:
-    """Refuse a column of pandas whose index has the rows of the data frame in another order, or only some of them.
-
-    An index that shares no row with the frame's, such as one that was numbered anew, says nothing about the order.
-    """
+    """Refuse a column of pandas whose index has the frame's rows in another order or in part; a new index passes."""
     if type(given).__name__ != "Series" or not hasattr(x, "iloc") or not hasattr(given, "iloc"):
         return
     if given.index.equals(x.index) or (own := set(given.index)).isdisjoint(x.index):
@@ -121,14 +105,7 @@ def plain_parts(x: Any) -> list[Any]:
 
 
 def table_of_numbers(frame: Any, names: Any) -> NDArray[Any]:
-    """Columns of a data frame as one array [N, F]: truth values are 1 and 0, and an empty cell is NaN.
-
-    Example:
-        >>> import pandas
-        >>> table_of_numbers(pandas.DataFrame({"age": [30, 40], "member": [True, False]}), ["age", "member"])
-        array([[30,  1],
-               [40,  0]])
-    """
+    """Columns of a data frame as one array [N, F]: truth values are 1 and 0, and an empty cell is NaN."""
     columns = [_numbers(frame[name]) for name in names]
     kind = np.result_type(*{column.dtype for column in columns})
     table = np.empty((len(columns[0]), len(columns)), dtype=kind)

@@ -1,7 +1,4 @@
-"""Ids, labels and regression targets of any kind as arrays; a missing one is refused.
-
-Which library an object comes from is known without importing that library.
-"""
+"""Ids, labels and targets of any kind as arrays, a missing one refused; and libraries known without an import."""
 
 from __future__ import annotations
 
@@ -16,6 +13,8 @@ from glasshouse.core.errors import InputError
 
 _FEW = 20  # different numbers that may well be classes, whatever they are
 _RECORDS_EACH = 3  # on average, of a class that a model can learn
+_EMPTY = ("", "nan", "<NA>", "NaT")  # what numpy and pandas make of an empty cell when they write it as text
+_LONGEST = 256  # characters of an id or a label: numpy keeps every text as long as the longest one
 
 
 def as_targets(given: NDArray[Any], classes: ArrayLike | None = None) -> FloatArray:
@@ -36,19 +35,8 @@ def as_targets(given: NDArray[Any], classes: ArrayLike | None = None) -> FloatAr
 def check_classes(given: NDArray[Any], *, say: str = "Population(x, y, regression=True)") -> None:
     """Refuse numbers that look like the targets of a regression, and would become hundreds of classes.
 
-    They do if there are more than 20 different ones, and some are not whole or most occur hardly more than once.
-
-    Args:
-        given: [N] labels of any kind; names are never refused.
-        say: how the user says that it is a regression.
-
-    Example:
-        >>> check_classes(np.linspace(0.0, 1.0, 100))
-        Traceback (most recent call last):
-        glasshouse.InputError: population: the labels are 100 different numbers, such as 0 and 0.010101, \
-which look like the targets of a regression. Say Population(x, y, regression=True); if each is a class, \
-regression=False.
-        >>> check_classes(np.repeat(np.arange(50), 10))
+    They do if there are more than 20 different ones, and some are not whole or most occur hardly more than once;
+    ``say`` is how the user says that it is a regression.
     """
     if given.dtype.kind not in "iuf":
         return
@@ -69,13 +57,7 @@ def comes_from(value: Any, library: str) -> bool:
 
 
 def is_frame(value: Any) -> bool:
-    """Whether an object is a data frame of pandas or polars.
-
-    Example:
-        >>> import pandas
-        >>> is_frame(pandas.DataFrame({"age": [30]})), is_frame([[30]])
-        (True, False)
-    """
+    """Whether an object is a data frame of pandas or polars."""
     return type(value).__name__ == "DataFrame" and (comes_from(value, "pandas") or comes_from(value, "polars"))
 
 
@@ -84,10 +66,6 @@ def is_missing(value: Any) -> bool:
     if value is None or type(value).__name__ in ("NAType", "NaTType"):
         return True
     return isinstance(value, float) and value != value  # numpy's float64 is a float too
-
-
-_EMPTY = ("", "nan", "<NA>", "NaT")  # what numpy and pandas make of an empty cell when they write it as text
-_LONGEST = 256  # characters of an id or a label: numpy keeps every text as long as the longest one
 
 
 def as_labels(given: Any) -> NDArray[Any]:
@@ -181,12 +159,7 @@ def _refuse(missing: NDArray[np.bool_], values: NDArray[Any]) -> None:
 
 
 def as_ids(ids: Sequence[Any] | NDArray[Any] | None, count: int, *, place: str) -> TextArray:
-    """Record ids as strings, [N]: unique and not empty; positions if none are given.
-
-    Example:
-        >>> as_ids(None, 3, place="evidence").tolist()
-        ['0', '1', '2']
-    """
+    """Record ids as strings, [N]: unique and not empty; positions if none are given."""
     if ids is None:
         return np.arange(count).astype(str)
     names = listed(ids)

@@ -1,7 +1,4 @@
-"""Which records trained a model: a mask or ids, checked; and draws of such records.
-
-Draws are complementary halves (Algorithm 1) and random shares.
-"""
+"""Which records trained a model: a mask or ids, checked; draws of halves (Algorithm 1) and of random shares."""
 
 from __future__ import annotations
 
@@ -16,27 +13,18 @@ from glasshouse.core.errors import InputError
 from glasshouse.core.randomness import generator
 from glasshouse.data.features import check_order
 from glasshouse.data.labels import is_frame, is_missing, listed
+from glasshouse.data.units import Units
 
 _YES = ("true", "yes", "train", "1", "1.0", "member")
+_NO = ("false", "no", "test", "0", "0.0", "holdout")
 
 
 def as_members(
     members: ArrayLike | set[str] | frozenset[str], shape: tuple[int, ...], *, place: str, ids: TextArray | None = None
 ) -> BoolArray:
-    """A membership mask of the wanted shape, checked: booleans or 0 and 1, or the ids of the members.
+    """A mask of the wanted shape, [N] or [K, N] for K models: of booleans, of 0 and 1, or of members' ids as text.
 
-    Args:
-        members: a mask of the wanted shape, or ids as text. Whole numbers other than a mask are refused: they could be
-            positions or ids.
-        shape: [N], or [K, N] for K models.
-        place: what an error names.
-        ids: [N] of the records, if members may be given by their ids.
-
-    Example:
-        >>> as_members([1, 0], (2,), place="members")
-        array([ True, False])
-        >>> as_members(["eve"], (2,), place="members", ids=np.array(["ann", "eve"]))
-        array([False,  True])
+    Whole numbers other than a mask are refused: they could be positions or ids.
     """
     if isinstance(members, str) or is_frame(members) or isinstance(members, Mapping):
         kind = "the text " + repr(members) if isinstance(members, str) else f"a {type(members).__name__}"
@@ -63,15 +51,7 @@ def as_members(
 
 
 def check_members_fit(x: Any, members: BoolArray, *, given: Any = None) -> None:
-    """Refuse a table with the mask of the members [N] as one of its features, and members given in another order.
-
-    Example:
-        >>> import pandas
-        >>> frame = pandas.DataFrame({"age": [30, 40, 50], "trained_on": [1, 0, 0]})
-        >>> check_members_fit(frame, np.array([True, False, False]))
-        Traceback (most recent call last):
-        glasshouse.InputError: members: the column 'trained_on' of the features says who is a member, ...
-    """
+    """Refuse a table with the mask of the members [N] as one of its features, and members given in another order."""
     check_order(given, x, place="members")
     names = list(x.columns) if is_frame(x) else list(x) if isinstance(x, Mapping) else []
     for name in names:
@@ -101,9 +81,8 @@ def _plain(given: NDArray[Any], place: str) -> NDArray[Any]:
 def _from_ids(given: NDArray[np.str_], ids: TextArray, place: str) -> BoolArray:
     unknown = given[~np.isin(given, ids)]
     if len(unknown):
-        words = {"true", "false", "yes", "no", "train", "test", "1", "0", "1.0", "0.0", "member", "holdout"}
-        if {one.lower() for one in np.unique(given).tolist()} <= words:
-            kinds = np.unique(given).tolist()
+        kinds = np.unique(given).tolist()
+        if all(one.lower() in (*_YES, *_NO) for one in kinds):
             word = next((one for one in kinds if one.lower() in _YES), kinds[0])
             raise InputError(
                 f"{place}: holds the text {kinds[0]!r}; a mask holds True and False. If {word!r} marks members, use "
@@ -116,8 +95,8 @@ def _from_ids(given: NDArray[np.str_], ids: TextArray, place: str) -> BoolArray:
     return np.isin(ids, given)
 
 
-def complementary_halves(count: int, *, models: int, seed: int) -> BoolArray:
-    """Which records train which shadow model, [models, count] (paper, Algorithm 1).
+def complementary_halves(count: int, *, models: int, seed: int, units: Units | None = None) -> BoolArray:
+    """Which records train which shadow model, [models, count] (paper, Algorithm 1); ``units`` are drawn whole.
 
     Models 2k and 2k + 1 take a random half and its complement, so every record is in exactly half of the models. Each
     pair has its own random stream, so more models can be added later without changing the first ones.
@@ -134,6 +113,8 @@ def complementary_halves(count: int, *, models: int, seed: int) -> BoolArray:
             f"shadows: {models} is not a positive even number; models are trained in complementary pairs. "
             f"Use {max(2, models - models % 2)} or {max(2, models - models % 2) + 2}."
         )
+    if units is not None:
+        return complementary_halves(len(units), models=models, seed=seed)[:, units.rows]
     members = np.zeros((models, count), dtype=np.bool_)
     for pair in range(models // 2):
         order = generator(seed, "halves", pair).permutation(count)
@@ -142,7 +123,9 @@ def complementary_halves(count: int, *, models: int, seed: int) -> BoolArray:
     return members
 
 
-def random_subsets(count: int, *, models: int, fraction: float, seed: int, stream: str = "subset") -> BoolArray:
+def random_subsets(
+    count: int, *, models: int, fraction: float, seed: int, stream: str = "subset", units: Units | None = None
+) -> BoolArray:
     """Independent random training sets of a given share, [models, count].
 
     For targets, and for shadows that are meant to differ from Algorithm 1 (the paper's mismatched adversary trains
@@ -155,6 +138,7 @@ def random_subsets(count: int, *, models: int, fraction: float, seed: int, strea
         seed: of the draws; a larger number of models does not change the first ones.
         stream: name of the random stream. Targets and shadows of one seed use different streams, or shadow 0 would
             train on the target's members.
+        units: whose records they are; drawn whole, a share of the units.
 
     Example:
         >>> random_subsets(100, models=2, fraction=0.35, seed=0).sum(axis=1)
@@ -162,6 +146,8 @@ def random_subsets(count: int, *, models: int, fraction: float, seed: int, strea
     """
     if models < 0:
         raise InputError(f"shadows: {models} is below 0.")
+    if units is not None:
+        return random_subsets(len(units), models=models, fraction=fraction, seed=seed, stream=stream)[:, units.rows]
     size = share_size(fraction, count)
     members = np.zeros((models, count), dtype=np.bool_)
     for model in range(models):
@@ -170,12 +156,7 @@ def random_subsets(count: int, *, models: int, fraction: float, seed: int, strea
 
 
 def share_size(fraction: float, count: int, *, of: str = "records") -> int:
-    """How many a share of the records is, where that leaves some inside and some outside.
-
-    Example:
-        >>> share_size(0.35, 100)
-        35
-    """
+    """How many a share of the records is, where that leaves some inside and some outside."""
     if not 0.0 < fraction < 1.0:
         raise InputError(f"fraction: {fraction} is not a share of the {of}; use a number between 0 and 1, such as 0.5.")
     size = round(fraction * count)

@@ -23,6 +23,16 @@ from glasshouse.io.arrays import read_npz
 from glasshouse.io.guarded import guarded, read_content
 from glasshouse.io.limits import check_memory
 
+_TIMES = 12  # how much larger the cells are than the file
+_IMAGES = 50_000
+_SIDE = 32
+_PIXELS = 3 * _SIDE * _SIDE
+_ACROSS = 100  # images in a row, and in a column, of a sheet
+_SHEETS = 5
+_LABELS = "labels.npz"  # beside the sheets
+_COLOURS = (3, _SIDE, _SIDE)
+Bytes = NDArray[np.uint8]
+
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Dataset:
@@ -76,14 +86,10 @@ def digits(*, mislabelled: float = 0.1, seed: int = 0) -> Dataset:
     return Dataset(name="digits", about=about, population=population, wrong_labels=wrong)
 
 
-_TIMES = 12  # how much larger the cells are than the file
-
-
 def adult(*, records: int | None = None, seed: int = 0) -> Dataset:
-    """Census income (UCI Adult): ``adult/adult.data`` and ``adult/adult.test`` under `data_root`.
+    """Census income (UCI Adult): ``adult/adult.data`` and ``adult/adult.test`` under `data_root`, all or some records.
 
     Numbers are standardised and categories are one-hot, so that one population works for every kind of model.
-    ``records`` is how many to draw; all 48 842 by default.
     """
     folder = data_root() / "adult"
     rows: list[list[str]] = []
@@ -119,16 +125,6 @@ def _encoded(column: np.ndarray) -> FloatArray:
     return np.asarray((values - values.mean()) / (values.std() or 1.0))[:, None]
 
 
-_IMAGES = 50_000
-_SIDE = 32
-_PIXELS = 3 * _SIDE * _SIDE
-_ACROSS = 100  # images in a row, and in a column, of a sheet
-_SHEETS = 5
-_LABELS = "labels.npz"  # beside the sheets
-_COLOURS = (3, _SIDE, _SIDE)
-Bytes = NDArray[np.uint8]
-
-
 @dataclass(frozen=True, kw_only=True)
 class _Kind:
     """One of the two data sets: its official files, and the mean and deviation of its colours."""
@@ -162,14 +158,9 @@ _CIFAR_100 = _Kind(
 def cifar10(*, records: int | None = None, first: int = _IMAGES, seed: int = 0) -> Dataset:
     """CIFAR-10's training images, float32 [N, 3, 32, 32], under ``cifar10`` of `data_root`.
 
-    Two kinds of files are read: the official binary version, ``data_batch_1.bin`` to ``data_batch_5.bin``; or lossless
-    WebP sheets of 100 x 100 images, ``train_1.webp`` to ``train_5.webp``, with ``labels.npz`` (needs Pillow).
-    The test images are not used: members and others are both drawn from the training images.
-
-    Args:
-        records: how many to draw; all by default.
-        first: draw only from this many first images; files that hold none of them may be missing.
-        seed: of the draw.
+    Files are the official binary version, ``data_batch_1.bin`` to ``data_batch_5.bin``; or lossless WebP sheets of 100
+    x 100 images, ``train_1.webp`` to ``train_5.webp``, with ``labels.npz`` (needs Pillow). ``records`` is how many to
+    draw, from the ``first`` ones alone: files that hold none of these may be missing.
     """
     return _cifar(_CIFAR_10, records=records, first=first, seed=seed)
 

@@ -1,7 +1,4 @@
-"""The population: records with stable ids and labels; anything else is refused with the line that makes one of it.
-
-A shadow pool takes records or the nodes of a graph: what it needs of either is `AnyPopulation`.
-"""
+"""The population: records with stable ids and labels; and what a shadow pool needs of it, or of a graph's nodes."""
 
 from __future__ import annotations
 
@@ -14,7 +11,7 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from glasshouse.core.arrays import BoolArray, TextArray
+from glasshouse.core.arrays import BoolArray, TextArray, as_array
 from glasshouse.core.digests import digest_arrays, row_digests
 from glasshouse.core.errors import InputError
 from glasshouse.core.numerics import not_finite
@@ -33,6 +30,7 @@ from glasshouse.data.labels import (
     one_column,
 )
 from glasshouse.data.records import Records, recognised
+from glasshouse.data.units import Units, as_units
 
 
 @dataclass(frozen=True, eq=False, init=False, repr=False)
@@ -74,6 +72,7 @@ class Population:
     ids: TextArray
     classes: NDArray[Any]
     regression: bool
+    unit: Units | None
 
     def __init__(
         self,
@@ -84,8 +83,9 @@ class Population:
         classes: ArrayLike | None = None,
         leave_out: Sequence[str] = (),
         regression: bool | None = None,
+        unit: ArrayLike | Units | str | None = None,
     ) -> None:
-        x, y, ids, classes = opened(x, y, ids=ids, classes=classes, leave_out=leave_out)
+        x, y, ids, classes, unit = opened(x, y, ids=ids, classes=classes, leave_out=leave_out, unit=unit)
         given = as_labels(y)
         if given.ndim != 1:
             raise InputError(
@@ -99,6 +99,7 @@ class Population:
         if given.dtype.kind == "f" and (wrong := not_finite(given)).any():
             raise InputError(f"population: the label of record {first_of(wrong)} is not a number.")
         vars(self).update(x=x, ids=as_ids(ids, len(given), place="population"), regression=bool(regression))
+        vars(self).update(unit=as_units(unit, len(given)))
         if regression:
             vars(self).update(y=as_targets(given, classes), classes=np.empty(0))
             return
@@ -117,30 +118,83 @@ class Population:
             )
         vars(self).update(y=np.searchsorted(known, given).astype(np.int64), classes=known)
 
+    @classmethod
+    def for_loss(
+        cls,
+        x: Any,
+        y: ArrayLike | None = None,
+        *,
+        ids: Sequence[Any] | NDArray[Any] | str | None = None,
+        unit: Any = None,
+    ) -> Population:
+        """Records for an audit with a loss of its own, ``audit(…, loss=…)``: outcomes of any shape, or none.
+
+        Args:
+            x: [N, ...] a model's inputs, as `Population` takes them.
+            y: [N, ...] what the loss needs to know beside the inputs, such as several labels of a record, or the time
+                and the event of a survival model; nothing for texts, of which every token is predicted.
+            ids: [N] as for `Population`.
+            unit: [N] as for `Population`.
+
+        Example:
+            >>> Population.for_loss(["the first text", "the second"])
+            Population(2 records, a loss of its own)
+            >>> Population.for_loss([[0.0], [1.0]], [[0, 1], [1, 1]]).y.shape
+            (2, 2)
+        """
+        if y is None:
+            first = next(iter(x.values()), ()) if isinstance(x, Mapping) else x
+            y = np.empty((first.shape[0] if hasattr(first, "shape") else len(first), 0))
+        x, y, ids, _, unit = opened(x, y, ids=ids, unit=unit)
+        outcomes = as_array(y if hasattr(y, "shape") else np.asarray(y))
+        if not count_records(x) or outcomes.shape[:1] != (count_records(x),):
+            raise InputError(
+                f"population: {count_records(x)} records but outcomes of shape {outcomes.shape}; give one row per "
+                f"record."
+            )
+        if outcomes.dtype.kind not in "iufbV":
+            raise InputError(f"population: outcomes are of type {outcomes.dtype}; give numbers.")
+        if outcomes.dtype.kind == "f" and (wrong := not_finite(outcomes)).any():
+            raise InputError(f"population: the outcome of record {first_of(wrong)} is not a number.")
+        made = object.__new__(cls)
+        names = as_ids(ids, len(outcomes), place="population")
+        units = as_units(unit, len(outcomes))
+        vars(made).update(x=x, y=outcomes, ids=names, unit=units, classes=np.empty(0), regression=False)
+        return made
+
     def __len__(self) -> int:
         return len(self.y)
 
     def __repr__(self) -> str:
         kind = "real-valued targets" if self.regression else f"{len(self.classes)} classes"
-        return f"Population({len(self)} records, {kind})"
+        return f"Population({len(self)} records, {'a loss of its own' if self.own_loss else kind})"
+
+    @property
+    def own_loss(self) -> bool:
+        """Whether its outcomes have a meaning for a loss of the user's own alone; see `for_loss`."""
+        return not self.regression and not len(self.classes)
 
     @property
     def labels(self) -> NDArray[Any]:
-        """[N] labels as their owner writes them; the targets themselves for a regression.
+        """[N] labels as their owner writes them; the targets themselves for a regression or a loss of its own.
 
         Example:
             >>> Population([[0.0], [1.0]], ["no", "yes"]).labels
             array(['no', 'yes'], dtype='<U3')
         """
-        return self.y if self.regression else self.classes[self.y]
+        return self.classes[self.y] if len(self.classes) else self.y
 
     def fingerprint(self) -> str:
-        """A short hash of features, labels and ids, by which a report identifies its data.
+        """A short hash of features, labels, ids and units, by which a report identifies its data.
 
         Example:
             >>> len(Population([[0.0], [1.0]], [0, 1]).fingerprint())
             16
         """
+        found = self._fingerprint()
+        return found if self.unit is None else digest_arrays([np.array([found]), self.unit.names[self.unit.rows]])
+
+    def _fingerprint(self) -> str:
         if isinstance(self.x, Records):
             return digest_arrays([self.digests(), self.y, self.ids])
         if hasattr(self.x, "indptr"):
@@ -197,7 +251,16 @@ class Population:
                 )
         if train.regression != holdout.regression:
             raise InputError("from_parts: one of train and holdout is a regression; say regression=True for both.")
+        if train.own_loss != holdout.own_loss:
+            raise InputError("from_parts: one of train and holdout is for a loss of its own; make both by for_loss.")
         labels = [part.labels for part in (train, holdout)]
+        inside = np.arange(len(train) + len(holdout)) < len(train)
+        if train.own_loss:
+            if labels[0].shape[1:] != labels[1].shape[1:]:
+                raise InputError("from_parts: outcomes of train and holdout have different shapes.")
+            x, ids = joined(train.x, holdout.x), joined_ids(train.ids, holdout.ids)
+            unit = _joined_units(train.unit, holdout.unit)
+            return Parts(cls.for_loss(x, np.concatenate(labels), ids=ids, unit=unit), inside)
         classes = None
         if not train.regression:
             kinds = [_kind(part.classes) for part in (train, holdout)]
@@ -218,20 +281,26 @@ class Population:
             ids=joined_ids(train.ids, holdout.ids),
             classes=classes,
             regression=train.regression,
+            unit=_joined_units(train.unit, holdout.unit),
         )
-        return Parts(whole, np.arange(len(whole)) < len(train))
+        return Parts(whole, inside)
 
 
 class Parts(NamedTuple):
-    """A population and the members of its target, as ``audit(population, members=members, …)`` takes them.
+    """A population and the members of its target, as ``audit(population, members=members, …)`` takes them."""
 
-    Args:
-        population: all records, those of the training first.
-        members: [N] which records trained the target.
-    """
+    population: Population  # all records, those of the training first
+    members: BoolArray  # [N] which records trained the target
 
-    population: Population
-    members: BoolArray
+
+def _joined_units(train: Units | None, holdout: Units | None) -> Units | None:
+    """The units of both parts: equal names are one unit."""
+    if train is None or holdout is None:
+        if train is not holdout:
+            raise InputError("from_parts: only one of train and holdout has units; give unit= for both.")
+        return None
+    names = np.concatenate([one.names[one.rows] for one in (train, holdout)])
+    return Units(names, word=train.word, partly=train.partly)
 
 
 def _kind(classes: NDArray[Any]) -> str:
@@ -239,13 +308,7 @@ def _kind(classes: NDArray[Any]) -> str:
 
 
 def check_population(population: Any) -> None:
-    """Refuse what is not a population of records.
-
-    Example:
-        >>> check_population([[0.0], [1.0]])
-        Traceback (most recent call last):
-        glasshouse.InputError: population: list is not a Population; make one: Population(x, y). ...
-    """
+    """Refuse what is not a population of records."""
     if not isinstance(population, Population):
         if (records := recognised(population)) is not None:
             raise InputError(f"population: {records.advice}.")
@@ -305,14 +368,7 @@ class AnyPopulation(Protocol):
 
 @functools.singledispatch
 def as_population(data: Any) -> AnyPopulation:
-    """The data that a user trains models on, as a population; a package registers its own type of data here.
-
-    Example:
-        >>> from glasshouse import Population
-        >>> population = Population([[0.0], [1.0]], [0, 1])
-        >>> as_population(population) is population
-        True
-    """
+    """The data that a user trains models on, as a population; a package registers its own type of data here."""
     if isinstance(data, AnyPopulation):
         return data
     raise InputError(

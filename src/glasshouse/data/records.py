@@ -51,49 +51,27 @@ _MAKERS: dict[type, Callable[[Any], Records]] = {}
 
 
 def register_records(kind: type, make: Callable[[Any], Records]) -> None:
-    """Let populations be made of objects of this kind, or of lists and datasets of them.
-
-    Example:
-        >>> class Song:
-        ...     '''A kind of record that no library has.'''
-        >>> register_records(Song, lambda songs: f"a container of {len(songs)}")  # it would be a `Records`
-        >>> recognised([Song(), Song()])
-        'a container of 2'
-    """
+    """Let populations be made of objects of this kind, or of lists and datasets of them."""
     _MAKERS[kind] = make
 
 
 def recognised(x: Any) -> Records | None:
-    """A container of registered records, if ``x`` is one or holds them.
-
-    Example:
-        >>> recognised([[1.0], [2.0]]) is None
-        True
-    """
+    """A container of registered records, if ``x`` is one or holds them."""
     if isinstance(x, Records):
         return x
-    make = _maker(x) or (_maker(x[0]) if _is_list(x) else None)
+    listed = isinstance(x, list | tuple) or is_made_by(x, "torch.utils.data", "Dataset")
+    readable = listed and isinstance(x, Sized) and len(x) > 0  # one by one
+    make = _maker(x) or (_maker(x[0]) if readable else None)
     return None if make is None else make(x)
 
 
 def row_batches(x: Any, count: int, size: int) -> Iterator[IntArray]:
-    """Positions of the records of each query: ``size`` at a time, or as their container wants.
-
-    Example:
-        >>> [rows.tolist() for rows in row_batches(np.zeros(3), 3, 2)]
-        [[0, 1], [2]]
-    """
+    """Positions of the records of each query: ``size`` at a time, or as their container wants."""
     if isinstance(x, Records):
         yield from x.batches(size)
         return
     for start in range(0, count, size):
         yield np.arange(start, min(start + size, count))
-
-
-def _is_list(x: Any) -> bool:
-    """Whether records can be read from it one by one."""
-    readable = isinstance(x, list | tuple) or is_made_by(x, "torch.utils.data", "Dataset")
-    return readable and isinstance(x, Sized) and len(x) > 0
 
 
 def _maker(one: Any) -> Callable[[Any], Records] | None:

@@ -2,7 +2,7 @@
 
 from glasshouse.evaluation.best import Best, Pick
 from glasshouse.evaluation.checks.auxiliary import Known
-from glasshouse.evaluation.checks.mismatch import target_mismatch
+from glasshouse.evaluation.checks.calibration import target_mismatch
 from glasshouse.evaluation.checks.random_members import BlindBaseline, MemberEdges, RandomMembers, check_random_members
 from glasshouse.evaluation.intervals import Interval, clopper_pearson, delong, tpr_intervals
 from glasshouse.evaluation.leakage import LeakTest, VerdictAttack, leak_test, verdict_attack

@@ -1,7 +1,4 @@
-"""The best attack for a pool: the one that finds most members of simulated targets. The target is not used.
-
-Equal attacks are tuned and tried once.
-"""
+"""The best attack for a pool: the one that finds most members of simulated targets. The target is not used."""
 
 from __future__ import annotations
 
@@ -15,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from glasshouse.attacks.attack import Attack, View, seen_by
+from glasshouse.attacks.by_unit import for_view
 from glasshouse.attacks.registry import attack_names, create, find_attack, register
 from glasshouse.attacks.shared.prior import check_prior
 from glasshouse.core.arrays import BoolArray, FloatArray
@@ -29,11 +27,7 @@ from glasshouse.evidence.simulation import check_simulation
 
 
 class AttackCache:
-    """What the attacks of one audit learn from the pool, and their scores of the simulated targets.
-
-    Learning takes most of the time of the strongest attacks. ``"best"`` tries every candidate, and an audit may name
-    the same attacks beside it; attacks with equal parameters are tuned and tried once.
-    """
+    """What the attacks of one audit learn from the pool, and their scores of the simulated targets, once each."""
 
     def __init__(self, view: View, *, progress: bool | None = False) -> None:
         self.view = view
@@ -86,9 +80,8 @@ class Pick:
 class Best(Attack[View]):
     """The candidate that finds most members of simulated targets at the smallest wanted false-positive rate.
 
-    Every shadow model plays the target once, judged by the rest of the pool without its complement. The choice uses
-    neither the target nor its members, so it does not make the reported figures too good. On a graph, attacks on
-    records (with zero-hop queries) and attacks on graphs compete.
+    The choice uses neither the target nor its members, so it does not make the reported figures too good. On a graph,
+    attacks on records (with zero-hop queries) and attacks on graphs compete.
 
     Args:
         mode: ``"online"`` or ``"offline"``, for all candidates.
@@ -138,8 +131,9 @@ class Best(Attack[View]):
     def _trial(self, name: str, cache: AttackCache) -> tuple[Attack[Any], Scored]:
         # attacks on records know only the audited nodes of a graph, attacks on graphs all of them
         whole = find_attack(name).kind != "records" or np.ndim(self.prior) == 0
-        prior = self.prior if whole else cache.view.audited(self.prior)
-        attack = create(name, shared={"mode": self.mode, "prior": prior, "seed": self.seed})
+        view = getattr(cache.view, "rows", cache.view)  # of a view of units, an attack looks at the rows
+        prior = self.prior if whole else view.audited(self.prior)
+        attack = for_view(create(name, shared={"mode": self.mode, "prior": prior, "seed": self.seed}), cache.view)
         return cache.tuned(attack), cache.simulated(attack)
 
     def score(self, view: View) -> FloatArray:
@@ -155,9 +149,8 @@ class Best(Attack[View]):
 def pick_best(trials: Mapping[str, Callable[[], tuple[Attack[Any], Scored]]], fprs: Sequence[float]) -> Pick:
     """The attack with the largest mean TPR over simulated targets; AUC decides between equals.
 
-    If tied scores keep an attack from reaching the rate, it counts with its TPR when ties are broken at random.
-    ``trials`` tune an attack and score the simulated targets with it; an attack that refuses this pool (too few models,
-    no logits) is left out. The smallest rate that all simulated targets can resolve decides.
+    Tied scores are broken at random. ``trials`` tune an attack and score the simulated targets with it; an attack that
+    refuses this pool is left out. The smallest rate that all simulated targets can resolve decides.
     """
     scored: dict[str, tuple[Attack[Any], Scored]] = {}
     refusals: dict[str, InputError] = {}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -11,7 +10,7 @@ from scipy.stats import beta, norm
 from glasshouse.core.arrays import BoolArray, FloatArray, IntArray
 from glasshouse.core.errors import InputError
 from glasshouse.core.randomness import generator
-from glasshouse.evaluation.intervals import Interval, placements, tpr_estimates
+from glasshouse.evaluation.intervals import Interval, placements, tpr_estimates, variance_of_means
 from glasshouse.evaluation.roc import allowed_wrong, checked, roc
 
 ScoredRecords = tuple[FloatArray, BoolArray]  # scores [N] of the records, and which of them are members [N]
@@ -54,15 +53,11 @@ def tpr_difference(
 ) -> Difference:
     """TPR of the second run at an FPR minus that of the first, with a percentile bootstrap.
 
-    Members and non-members are resampled separately, and the threshold is read again from each sample, as it was read
-    from the run: with few allowed false positives most of the uncertainty is there. Tied scores are ordered at random,
-    once, so that every rate can be reached. Nothing is shown by fewer than ten members or non-members in a run: the
-    interval is then from -1 to 1.
-
-    ``"paired"`` resampling draws the same records, in the same order, in both runs; ``"unpaired"`` draws each run
-    alone. ``"opposed"`` is for runs where members of one are non-members of the other: what raises one figure may lower
-    the other, so the samples are matched in the worst order, and the interval holds for any dependence. If many counts
-    would be needed, there are fewer ``draws``, but at least 1 000.
+    Members and non-members are resampled separately, and the threshold is read again from each sample. Tied scores are
+    ordered at random, once. Fewer than ten members or non-members in a run show nothing. ``"paired"`` resampling draws
+    the same records in both runs, ``"unpaired"`` each run alone. ``"opposed"`` is for runs where members of one are
+    non-members of the other: samples are matched in the worst order, so the interval holds for any dependence. If many
+    counts would be needed, there are fewer ``draws``, but at least 1 000.
     """
     one, other = _both(first, second, resampling)
     paired = resampling == "paired"
@@ -93,11 +88,11 @@ def auc_difference(
     before, after = placements(*one), placements(*other)
     value = float(after[0].mean() - before[0].mean())
     if resampling == "paired":
-        spread = _error([b - a for a, b in zip(before, after, strict=True)])
+        spread = _error(*(b - a for a, b in zip(before, after, strict=True)))
     elif resampling == "opposed":
-        spread = _error(before) + _error(after)
+        spread = _error(*before) + _error(*after)
     else:
-        spread = _error([*before, *after])
+        spread = _error(*before, *after)
     p_value = 2 * float(norm.sf(abs(value) / spread)) if spread else float(value == 0.0)
     reach = float(norm.isf((1 - confidence) / comparisons / 2)) * spread
     found = value, Interval(max(-1.0, value - reach), min(1.0, value + reach)), p_value
@@ -125,16 +120,12 @@ def _judged(
     return Difference(value, interval, min(1.0, comparisons * p_value), resampling, comparisons, confidence)
 
 
-def _error(parts: Sequence[FloatArray]) -> float:
-    """Standard error of a sum of independent means."""
-    return float(np.sqrt(sum(float(np.var(part, ddof=1)) / len(part) for part in parts if len(part) > 1)))
+def _error(*parts: FloatArray) -> float:
+    return float(np.sqrt(variance_of_means(*parts)))
 
 
 def _places(scores: FloatArray, members: BoolArray, ties: FloatArray) -> tuple[IntArray, IntArray]:
-    """How many non-members are above each member [n₁], and above each non-member [n₀]; ties in the given order.
-
-    A threshold just above the non-member at place r finds the members at places up to r.
-    """
+    """How many non-members are above each member [n₁], and above each non-member [n₀]; ties in the given order."""
     order = np.lexsort((ties, scores))[::-1]
     outside = ~members[order]
     places = np.empty(len(scores), dtype=np.int64)
@@ -154,8 +145,7 @@ def _resampled(
 ) -> FloatArray:
     """TPRs of bootstrap samples of one run [draws], without drawing the samples.
 
-    The place of the resampled threshold is that of the (allowed + 1)-th of n₀ uniform numbers, a beta variable; given
-    it, each resampled member is above it with one probability.
+    The place of the threshold is that of the (allowed + 1)-th of n₀ uniform numbers, a beta variable.
     """
     n1, n0 = len(members), len(outside)
     found = np.cumsum(np.bincount(members, minlength=n0 + 1))

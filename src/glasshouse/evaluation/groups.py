@@ -1,8 +1,4 @@
-"""Leak per group of records: where an attack does better or worse than on the other groups, after correction.
-
-Groups come from the user's own columns, from classes and from degrees. They are compared at one operating point: by how
-many of their members and non-members the attack's first threshold flags; where it has none, by the areas within them.
-"""
+"""Leak per group of records: where an attack does better or worse than on the other groups, after correction."""
 
 from __future__ import annotations
 
@@ -17,12 +13,19 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import brentq
 from scipy.special import logit
-from scipy.stats import beta, hypergeom, norm
+from scipy.stats import hypergeom, norm
 from scipy.stats import t as student
 
 from glasshouse.core.arrays import BoolArray, FloatArray, IntArray
-from glasshouse.core.errors import InputError
-from glasshouse.evaluation.intervals import Interval, clopper_pearson, logit_interval, placements, separated
+from glasshouse.core.errors import InputError, raise_faults
+from glasshouse.evaluation.intervals import (
+    Interval,
+    clopper_pearson,
+    logit_interval,
+    lowest_rate,
+    placements,
+    separated,
+)
 
 _FEW = 8  # numbers with more different values than this are cut into quartiles
 _RESERVED = ("id", "label", "member", "degree", "class", "worst")
@@ -30,15 +33,7 @@ _MISSING = "missing"
 
 
 def as_groups(groups: Mapping[str, ArrayLike] | None, count: int) -> dict[str, NDArray[Any]]:
-    """The user's columns, checked: one value per record, [N] each; empty if none are given.
-
-    Example:
-        >>> as_groups({"sex": ["f", "m"]}, 2)
-        {'sex': array(['f', 'm'], dtype='<U1')}
-        >>> as_groups({"sex": ["f", "m"]}, 3)
-        Traceback (most recent call last):
-        glasshouse.InputError: groups: 'sex' has shape (2,), but there are 3 records; give one value per record.
-    """
+    """The user's columns, checked: one value per record, [N] each; empty if none are given."""
     if groups is None:
         return {}
     if not isinstance(groups, Mapping):
@@ -58,23 +53,15 @@ def as_groups(groups: Mapping[str, ArrayLike] | None, count: int) -> dict[str, N
                 f"groups: {name!r} has shape {values.shape}, but there are {count} records; give one value per record."
             )
         found[name] = values
-    if faults:
-        raise InputError(*faults)
+    raise_faults(faults)
     return found
 
 
 def bands(values: NDArray[Any]) -> tuple[IntArray, tuple[str, ...]]:
     """[N] the group of each record, and the groups' names, in the order of the values.
 
-    Text and numbers with few different values are taken as they are; other numbers are cut into quartiles, and a band
-    is named after its smallest and largest value. Empty values are a group. Numbers that are names, such as classes,
-    are given as text.
-
-    Example:
-        >>> bands(np.array(["b", "a", "b"]))
-        (array([1, 0, 1]), ('a', 'b'))
-        >>> bands(np.arange(100))[1]
-        ('0–24', '25–49', '50–74', '75–99')
+    Numbers with many different values are cut into quartiles; empty values are a group. Numbers that are names, such
+    as classes, are given as text.
     """
     missing = np.array([value is None or value != value for value in values.tolist()], dtype=np.bool_)
     present = values[~missing]
@@ -113,6 +100,7 @@ _FEWEST = 20  # members, and non-members, for an area with an interval
 _FEWEST_FLAGS = 5  # members, and non-members, of a group whose flags are compared
 _RANKABLE = 3.0  # min(members, non-members) · A · (1 - A): with fewer wrongly ordered records no test keeps its level
 _SHOWN = 40  # groups per column, the largest ones
+_ERROR = 1 - 0.95  # of all intervals together, and of all comparisons together
 
 Side = Literal["more", "less", ""]
 
@@ -139,14 +127,8 @@ class GroupLeak:
         """How many of its members and non-members are flagged; empty without a threshold."""
         if self.tpr is None or self.fpr is None:
             return ""
-        return flags_text(
-            round(self.tpr * self.members), self.members, round(self.fpr * self.non_members), self.non_members
-        )
-
-
-def flags_text(identified: int, members: int, flagged: int, non_members: int) -> str:
-    """Counts of members and non-members above a threshold, as a part of a sentence."""
-    return f"{identified} of {members} members and {flagged} of {non_members} non-members flagged"
+        identified, flagged = round(self.tpr * self.members), round(self.fpr * self.non_members)
+        return f"{identified} of {self.members} members and {flagged} of {self.non_members} non-members flagged"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -216,37 +198,21 @@ def group_leaks(
     *,
     called: BoolArray | None = None,
     leak: bool = True,
-    confidence: float = 0.95,
 ) -> tuple[GroupLeak, ...]:
-    """The leak of every group of every column, each with intervals that are corrected for how many groups there are.
+    """The leak of every group of every column, by scores [N] and, if there is a threshold, the flagged records [N].
 
     A group differs if a significantly larger or smaller share of its members is flagged than of the other
     members (Fisher's exact test), and its members exceed its non-members by more, or by less, than elsewhere. Without
-    flags areas within groups are compared, so that a group whose scores are merely all higher does not differ.
-
-    Args:
-        scores: [N] of one attack, higher means member.
-        members: [N] who trained the target.
-        columns: values [N] by the name of the column.
-        called: [N] which records the attack's first threshold flags.
-        leak: whether a leak was shown at all; without one no group is said to differ.
-        confidence: of all intervals together, and of all comparisons together.
-
-    Example:
-        >>> random = np.random.default_rng(0)
-        >>> members, odd = random.random(4000) < 0.5, np.arange(4000) % 4 == 0
-        >>> scores = random.normal(size=4000) + 2.0 * (members & odd) + 0.5 * members
-        >>> found = group_leaks(scores, members, {"odd": odd})
-        >>> [(one.group, round(one.auc, 1), one.singled_out) for one in found]
-        [('False', 0.6, 'less'), ('True', 1.0, 'more')]
+    flags areas within groups are compared, so that a group whose scores are merely all higher does not differ. Without
+    a ``leak`` no group is said to differ.
     """
     split = {name: _largest(values) for name, values in columns.items()}
-    each = 1 - (1 - confidence) / max(1, sum(map(len, split.values())))
+    each = 1 - _ERROR / max(1, sum(map(len, split.values())))
     areas = {name: {group: _area(scores[at], members[at]) for group, at in split[name].items()} for name in split}
     if called is None:
-        sides = {name: _by_areas(found, areas, error=1 - confidence) for name, found in areas.items()}
+        sides = {name: _by_areas(found, areas) for name, found in areas.items()}
     else:
-        sides = _by_flags(called, members, split, error=1 - confidence)
+        sides = _by_flags(called, members, split)
     leaks = []
     for name, groups in split.items():
         for group, at in groups.items():
@@ -268,11 +234,11 @@ def group_leaks(
 
 
 def _by_areas(
-    own: Mapping[str, _Area | None], every: Mapping[str, Mapping[str, _Area | None]], *, error: float
+    own: Mapping[str, _Area | None], every: Mapping[str, Mapping[str, _Area | None]]
 ) -> dict[str, Side | None]:
     """By group of a column, whether its area differs from that of the others; None where that cannot be compared."""
     sizes = [sum(one is not None for one in found.values()) for found in every.values()]
-    level = error / max(1, sum(size for size in sizes if size > 1))
+    level = _ERROR / max(1, sum(size for size in sizes if size > 1))
     known = {group: one for group, one in own.items() if one is not None}
     return {
         group: _compare(one, [other for name, other in known.items() if name != group], level=level)
@@ -281,11 +247,16 @@ def _by_areas(
     }
 
 
+def _kinds(called: BoolArray, members: BoolArray) -> tuple[BoolArray, ...]:
+    """Members, non-members, and the flagged of both, [N] each."""
+    return members, ~members, members & called, ~members & called
+
+
 def _by_flags(
-    called: BoolArray, members: BoolArray, split: Mapping[str, Mapping[str, NDArray[np.intp]]], *, error: float
+    called: BoolArray, members: BoolArray, split: Mapping[str, Mapping[str, NDArray[np.intp]]]
 ) -> dict[str, dict[str, Side | None]]:
     """By column and group, whether more or fewer of its members are flagged; groups that are too small are left out."""
-    kinds = (members, ~members, called & members, called & ~members)
+    kinds = _kinds(called, members)
     whole = [int(kind.sum()) for kind in kinds]
     counts = {
         (name, group): [int(kind[at].sum()) for kind in kinds]
@@ -301,35 +272,20 @@ def _by_flags(
     tails = 2 * np.minimum(hypergeom.sf(hits - 1, *chances), hypergeom.cdf(hits, *chances))
     more = hits / inside - (whole[2] - hits) / (whole[0] - inside)
     excess = more - (wrong / outside - (whole[3] - wrong) / np.maximum(1, whole[1] - outside))
-    differs = (tails <= error / len(counts)) & (more * excess > 0)
+    differs = (tails <= _ERROR / len(counts)) & (more * excess > 0)
     for (name, group), shown, up in zip(counts, differs.tolist(), (more > 0).tolist(), strict=True):
         found[name][group] = ("more" if up else "less") if shown else ""
     return found
 
 
-def worst_cell(
-    called: BoolArray, members: BoolArray, columns: Mapping[str, NDArray[Any]], *, confidence: float = 0.95
-) -> WorstCell | None:
+def worst_cell(called: BoolArray, members: BoolArray, columns: Mapping[str, NDArray[Any]]) -> WorstCell | None:
     """The group or combination of two groups that is most exposed; None if none is more than others, beyond chance.
 
-    Every group of every column and every combination of two columns is looked at, down to five members and five
-    non-members; values that are rarer are looked at together. In the cell more members than non-members are flagged,
-    and more than of all other members (one-sided exact tests of Fisher, both corrected for the number of cells). Of
-    these cells it is the one whose interval of the share of identified members has the highest lower end; a combination
-    only if that end is above the share of the worst single group.
-
-    Args:
-        called: [N] which records the attack's first threshold flags.
-        members: [N] who trained the target.
-        columns: values [N] by the name of the column.
-        confidence: of all intervals together, and of all tests together.
-
-    Example:
-        >>> old, north = np.arange(800) % 2 == 0, np.arange(800) % 4 < 2
-        >>> members = np.arange(800) % 8 < 4
-        >>> worst = worst_cell(members & old & north, members, {"old": old, "north": north})
-        >>> worst.name, worst.identified, worst.members, worst.cells
-        ('old True with north True', 100, 100, 8)
+    Every group and every combination of two columns is looked at, down to five members and five non-members; rarer
+    values together. In the cell more members than non-members are flagged, and more than of all other members
+    (one-sided exact tests of Fisher, both corrected for the number of cells). Of these cells it is the one whose
+    interval of the share of identified members has the highest lower end; a combination only if that end is above the
+    share of the worst single group.
     """
     held = {name: _common(values, members) for name, values in columns.items()}
     parts: list[tuple[tuple[str, str], ...]] = []
@@ -343,10 +299,9 @@ def worst_cell(
     within = hypergeom.sf(hits - 1, inside + outside, hits + wrong, inside)
     beside = hypergeom.sf(hits - 1, int(members.sum()), int((called & members).sum()), inside)
     p_values = np.minimum(1.0, len(parts) * np.maximum(within, beside))
-    tail = (1 - confidence) / max(1, len(parts)) / 2
-    lows = np.where(
-        (p_values <= 1 - confidence) & (hits > 0), beta.ppf(tail, np.maximum(hits, 1), inside - hits + 1), 0.0
-    )
+    tail = _ERROR / max(1, len(parts)) / 2
+    sure = (p_values <= _ERROR) & (hits > 0)
+    lows = np.where(sure, lowest_rate(np.maximum(hits, 1), inside, tail), 0.0)
     if not lows.any():
         return None
     at, alone = int(np.argmax(lows)), np.array([len(part) == 1 for part in parts])
@@ -367,9 +322,8 @@ def worst_cell(
 def _common(values: NDArray[Any], members: BoolArray) -> tuple[IntArray, tuple[str, ...]]:
     """[N] the group of each record, and the groups' names; those with too few records to compare are one group."""
     places, names = bands(values)
-    rare = (
-        np.minimum(*(np.bincount(places[side], minlength=len(names)) for side in (members, ~members))) < _FEWEST_FLAGS
-    )
+    sizes = [np.bincount(places[side], minlength=len(names)) for side in (members, ~members)]
+    rare = np.minimum(*sizes) < _FEWEST_FLAGS
     if rare.sum() < 2:
         return places, names
     kept = tuple(name for name, few in zip(names, rare, strict=True) if not few)
@@ -383,8 +337,8 @@ def _counted(
     shape = tuple(len(names) for _, names in columns)
     codes = np.ravel_multi_index([places for places, _ in columns], shape)
     present, codes = np.unique(codes, return_inverse=True)
-    sides = (members, ~members, members & called, ~members & called)
-    counts = np.stack([np.bincount(codes[side], minlength=len(present)) for side in sides], axis=1)
+    kinds = _kinds(called, members)
+    counts = np.stack([np.bincount(codes[kind], minlength=len(present)) for kind in kinds], axis=1)
     which = zip(*np.unravel_index(present, shape), strict=True)
     return [tuple(names[at] for at, (_, names) in zip(one, columns, strict=True)) for one in which], counts
 
@@ -409,8 +363,7 @@ def _area(scores: FloatArray, members: BoolArray) -> _Area | None:
 def _interval(area: _Area, *, confidence: float) -> Interval:
     """The wider ends of two intervals: DeLong's on the logit scale with Student's t, and Newcombe's.
 
-    DeLong's alone covers too little near 1 with few members, where its variance is small by chance: 99.0 % of a wanted
-    99.5 % at an area of 0.95 with 50 and 450 records (binormal scores, 2 000 runs), and both together 99.8 %.
+    DeLong's alone covers too little near 1 with few members, where its variance is small by chance.
     """
     if area.variance == 0 or area.auc in (0.0, 1.0):
         return separated(area.auc, area.members, area.others, confidence=confidence)
@@ -432,11 +385,7 @@ def _newcombe(area: _Area, *, confidence: float) -> Interval:
 
 
 def _compare(own: _Area, others: list[_Area], *, level: float) -> Side | None:
-    """Whether an area differs from the weighted mean of others; None where no test keeps its level.
-
-    Its variance is at least the one that it would have if its placements varied as those of the others: where all
-    groups leak alike, an area near 1 has a variance of its own that is small by chance.
-    """
+    """Whether an area differs from the weighted mean of others; None where no test keeps its level."""
     total = sum(one.weight for one in others)
     shares = [one.weight / total for one in others]
     rest = sum(share * one.auc for share, one in zip(shares, others, strict=True))
@@ -444,9 +393,9 @@ def _compare(own: _Area, others: list[_Area], *, level: float) -> Side | None:
     if min(own.members, own.others) * common * (1 - common) < _RANKABLE:
         return None
     spread = sum(share**2 * one.variance for share, one in zip(shares, others, strict=True))
-    usual = sum(
-        share * (one.inside / own.members + one.outside / own.others) for share, one in zip(shares, others, strict=True)
-    )
+    # the variance if its placements varied as those of the others: near 1 its own is small by chance
+    varied = [one.inside / own.members + one.outside / own.others for one in others]
+    usual = sum(share * one for share, one in zip(shares, varied, strict=True))
     slope, usual_slope = own.shrunk * (1 - own.shrunk), rest * (1 - rest)
     if not usual_slope:  # the others are separated perfectly, which their own variance cannot judge
         return None

@@ -1,7 +1,6 @@
 """Confidence intervals of rates, of a TPR whose threshold is read from the same sample, and of the AUC.
 
-The usual intervals treat the audited records as drawn from an endless population. Where records are a random sample of
-a finite one, others are about one number: what an audit of all records would have found.
+Where audited records are a random sample of a finite population, others say what an audit of all would have found.
 """
 
 from __future__ import annotations
@@ -43,9 +42,14 @@ def clopper_pearson(successes: int, trials: int, *, confidence: float = 0.95) ->
     if not 0 <= successes <= trials or trials < 1:
         raise InputError(f"{successes} of {trials} is not a rate.")
     tail = (1 - confidence) / 2
-    low = float(beta.ppf(tail, successes, trials - successes + 1)) if successes else 0.0
+    low = float(lowest_rate(successes, trials, tail)) if successes else 0.0
     high = float(beta.ppf(1 - tail, successes + 1, trials - successes)) if successes < trials else 1.0
     return Interval(low, high)
+
+
+def lowest_rate(successes: ArrayLike, trials: ArrayLike, tail: float) -> FloatArray:
+    """The lower end of that interval for one or more successes, of any shape, with an error of ``tail`` below it."""
+    return np.asarray(beta.ppf(tail, successes, np.subtract(trials, successes) + 1))
 
 
 def tpr_intervals(
@@ -61,9 +65,7 @@ def tpr_intervals(
     The true threshold at rate α has J of the n₀ non-members above it, and J is binomial (n₀, α) whatever the scores
     are. Given J, the number M of the members above it is known up to those between two neighbouring non-members, and
     the true-positive rate is between Beta(M, n₁ − M + 1) and Beta(M + 1, n₁ − M), as in a Clopper-Pearson interval.
-    The ends are quantiles of the mixture of these distributions over J, half of each. So an interval is wide where few
-    false positives are allowed; its lower end is 0 if there may be no non-member above the threshold. Coverage is
-    measured in ``benchmarks/statistics/intervals.md``.
+    The ends are quantiles of the mixture of these over J, half of each (``benchmarks/statistics/intervals.md``).
 
     Args:
         curve: the ROC of a sample.
@@ -80,11 +82,9 @@ def tpr_intervals(
 def tpr_estimates(curve: ROC, fprs: Sequence[float] | FloatArray) -> list[float]:
     """Median-unbiased estimates of the true-positive rate at each false-positive rate: as often too high as too low.
 
-    The rate of a sample at the lowest threshold that flags at most k of n non-members is too high: all members above
-    non-member k + 1 count, and a share of (k + 1) / (n + 1) of all non-members is above that on average, not k / n.
-    With one allowed false positive and a weak leak it is too high by half. The estimate is the median of the
-    distribution whose other quantiles are the ends of `tpr_intervals`; ``benchmarks/statistics/intervals_bias.md`` has
-    its bias.
+    The rate of a sample is too high: all members above non-member k + 1 count, and a share of (k + 1) / (n + 1) of all
+    non-members is above that on average, not k / n. The estimate is the median of the distribution whose other
+    quantiles are the ends of `tpr_intervals`; ``benchmarks/statistics/intervals_bias.md`` has its bias.
     """
     (found,) = _tpr_quantiles(curve, fprs, [0.5], _NODES, _HALVINGS)
     return [float(rate) for rate in found]
@@ -109,9 +109,8 @@ def _members_above(curve: ROC, above: FloatArray) -> tuple[FloatArray, FloatArra
 def balanced_accuracy_interval(curve: ROC, *, confidence: float = 0.95) -> Interval:
     """Interval of the best balanced accuracy over all thresholds, which the sample overstates.
 
-    The lower end subtracts how far two samples of this size from one distribution are apart at their worst threshold
-    (the one-sided bound of Kolmogorov and Smirnov). The upper end is the largest over thresholds of each threshold's
-    own upper end: the best threshold is one of them.
+    The lower end subtracts the one-sided bound of Kolmogorov and Smirnov for two samples. The upper end is the largest
+    over thresholds of each threshold's own upper end.
     """
     tail = (1 - confidence) / 2
     sizes = (curve.members, curve.non_members)
@@ -137,10 +136,15 @@ def delong(scores: ArrayLike, members: ArrayLike, *, confidence: float = 0.95) -
     """
     above, below = placements(*checked(scores, members))
     area = float(above.mean())
-    spread = sum(float(np.var(part, ddof=1)) / len(part) for part in (above, below) if len(part) > 1)
+    spread = variance_of_means(above, below)
     if area in (0.0, 1.0) or spread == 0.0:
         return separated(area, len(above), len(below), confidence=confidence)
     return logit_interval(area, spread, float(norm.ppf((1 + confidence) / 2)))
+
+
+def variance_of_means(*parts: FloatArray) -> float:
+    """Variance of a sum of independent means; a mean of one value has none."""
+    return sum(float(np.var(part, ddof=1)) / len(part) for part in parts if len(part) > 1)
 
 
 def separated(area: float, members: int, non_members: int, *, confidence: float) -> Interval:
@@ -156,10 +160,7 @@ def logit_interval(area: float, variance: float, quantile: float) -> Interval:
 
 
 def placements(scores: FloatArray, members: BoolArray) -> tuple[FloatArray, FloatArray]:
-    """The share of non-members below each member [n₁], and of members above each non-member [n₀]; ties count half.
-
-    The mean of either is the AUC, and their variances give its error (DeLong et al., 1988).
-    """
+    """The share of non-members below each member [n₁], and of members above each non-member [n₀]; ties count half."""
     inside, outside = scores[members], scores[~members]
     ranks = rankdata(scores)  # rank among all minus rank among its own side: how many of the other side are below
     return (
@@ -245,12 +246,9 @@ class SamplingIntervals:
 def sampling_intervals(
     scores: ArrayLike, members: ArrayLike, sampled: Sampled, *, fprs: Sequence[float], confidence: float = 0.95
 ) -> SamplingIntervals:
-    """Estimate the AUC and true-positive rates of all records from the scores of a sample.
+    """Estimate the AUC and true-positive rates of all records from scores and members [n] of a sample.
 
-    Every record was drawn with the same chance, so the sample's own AUC is the estimate. That of a true-positive rate
-    is as often too high as too low (the sample's own is too high: `tpr_estimates`). Scores, members and the graph are
-    fixed; what is random is the draw alone. An interval has no width if nothing was left out. Scores and members are
-    those of the audited records, [n]; each interval holds by itself with its confidence.
+    Scores, members and the graph are fixed; what is random is the draw alone. Each interval holds by itself.
     """
     values, mask = checked(scores, members)
     if len(sampled.strata) != len(values) or not int(mask.sum()) <= sampled.members <= sampled.records:
@@ -265,10 +263,7 @@ def sampling_intervals(
 
 
 def _auc_interval(scores: FloatArray, members: BoolArray, sampled: Sampled, *, confidence: float) -> Interval:
-    """The AUC as a mean of one number per record (its placement), whose variance is taken within strata.
-
-    The AUC of a sample differs from that of all records by about the mean of (placement - AUC) / (share of its side).
-    """
+    """The AUC as a mean of one number per record, (placement - AUC) / (share of its side), by strata."""
     above, below = placements(scores, members)
     area = float(above.mean())
     share = sampled.members / sampled.records
@@ -296,9 +291,8 @@ def _tpr_interval(curve: ROC, fpr: float, sampled: Sampled, confidence: float) -
     """As `tpr_intervals`, but drawn without replacement: hypergeometric in place of binomial.
 
     Of N₀ non-members, K are above the threshold that an audit of all would find; J of them are among the n₀ audited.
-    Given J, the number M of audited members above it is known up to those between two neighbouring non-members. The
-    ends are the fewest and the most members above it, of all N₁, that these M do not contradict, over all J. Strata are
-    not used: they only make a sample better, so an interval is a little too wide.
+    The ends are the fewest and the most members above it, of all N₁, that the audited ones do not contradict, over all
+    J. Strata are not used: they only make a sample better.
     """
     non_members, insiders = sampled.records - sampled.members, sampled.members
     above, weights = _above_threshold_of_sample(allowed_wrong(fpr, non_members), non_members, curve.non_members)

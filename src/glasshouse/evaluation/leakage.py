@@ -1,7 +1,4 @@
-"""Whether there is any leak at all, by one exact p-value over all attacks and figures; which leak could be shown.
-
-The verdict attack is chosen without looking at the records that its figures come from.
-"""
+"""Whether there is any leak at all, by one exact p-value over all attacks and figures; which leak could be shown."""
 
 from __future__ import annotations
 
@@ -9,7 +6,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +18,9 @@ from glasshouse.core.arrays import BoolArray, FloatArray, Positions
 from glasshouse.core.errors import InputError
 from glasshouse.core.randomness import generator
 from glasshouse.core.threads import side_by_side
-from glasshouse.evaluation.metrics import ENOUGH_WRONG, Metrics, evaluate, verdict_rate
+from glasshouse.data.design import Draw
+from glasshouse.evaluation.drawn import evaluate_drawn
+from glasshouse.evaluation.metrics import ENOUGH_WRONG, Metrics, verdict_rate
 from glasshouse.evaluation.roc import allowed_wrong, auc, checked
 from glasshouse.evaluation.run import AttackOutcome
 from glasshouse.evaluation.thresholds import rate_with_ties
@@ -62,17 +61,15 @@ def leak_test(
     first: Figure | None = None,
     permutations: int | None = None,
     seed: int = 0,
+    draw: Draw | None = None,
 ) -> LeakTest:
     """Permute the members, with the scores fixed, and compare the best figure over attacks and rates.
 
-    If members were drawn at random and no score depends on who is a member, all ways to draw as many members are
-    equally likely. Each figure of each attack becomes a p-value of its own: the AUC by the normal distribution of a
-    rank sum, members above the (k + 1)-th non-member by their negative hypergeometric distribution. The test statistic
-    is the smallest of them, and permutations say how small it is without a leak (Westfall and Young, 1993). So the test
-    is exact, however the attacks depend on each other, with ties, and with any number of permutations.
-
-    With ``first``, each p-value is divided by its figure's share of the error before the smallest is taken. The test
-    stays exact: the shares do not depend on who is a member, so they are the same for every permutation.
+    Each figure of each attack becomes a p-value of its own: the AUC by the normal distribution of a rank sum, members
+    above the (k + 1)-th non-member by their negative hypergeometric distribution. The test statistic is the smallest of
+    them, and permutations say how small it is without a leak (Westfall and Young, 1993). So the test is exact, however
+    the attacks depend on each other, with ties, and with any number of permutations. With ``first``, each p-value is
+    divided by its figure's share of the error, which does not depend on who is a member.
 
     Args:
         scores: [N] of each attack, by name.
@@ -82,6 +79,8 @@ def leak_test(
             (`expected_log_p`). By default all figures share it equally.
         permutations: how many; by default 1 999, and fewer where there are very many records.
         seed: of the permutations.
+        draw: how members were drawn, where not every arrangement of as many is equally likely. Members are then
+            arranged as this draw arranges them, and each figure is compared with its own mean and spread over them.
 
     Example:
         >>> members = np.arange(200) < 100
@@ -99,14 +98,17 @@ def leak_test(
     attacks = [_Attack.of(values) for values in given.values()]
     allowed = [allowed_wrong(fpr, int((~mask).sum())) for fpr in fprs]
     size = max(1, min(count, _BLOCK // len(mask)))
-    blocks = _arrangements(mask, [min(size, count - start) for start in range(0, count, size)], seed)
+    sizes = [min(size, count - start) for start in range(0, count, size)]
+    plain = draw is None or draw.plain
+    blocks = _arrangements(mask, sizes, seed) if draw is None or plain else _drawn(draw, mask, sizes, seed)
     found = [_figures(attacks, mask[None, :], allowed)]
     found += side_by_side(lambda draw: _figures(attacks, draw(), allowed), blocks, records=len(mask))
     figures = np.concatenate(found)  # [1 + permutations, figures], the true members first
     if first is not None and first not in names:
         raise InputError(f"first: {first} is not one of the figures that are tested: {', '.join(map(str, names))}.")
     shares = [error_share(len(names), first=None if first is None else name == first) for name in names]
-    surprise = _log_chances(figures, mask, [None, *allowed] * len(attacks)) - np.log(shares)
+    chances = _log_chances(figures, mask, [None, *allowed] * len(attacks)) if plain else _standard_chances(figures)
+    surprise = chances - np.log(shares)
     best = np.sort(surprise.min(axis=1))
     own = {one: surprise[0, [name == one for name, _ in names]].min() for one in given}  # most surprising of an attack
     p_values = {one: float(np.searchsorted(best, value, side="right")) / len(best) for one, value in own.items()}
@@ -126,10 +128,8 @@ def expected_log_p(
 ) -> dict[Figure, float]:
     """How surprising each figure would be on a target of this size if it were as simulated targets have it on average.
 
-    The log of its own p-value in `leak_test`, which makes an AUC and a true-positive rate comparable: the smallest is
-    the figure by which a leak of this kind is seen best. ``expected`` has the mean AUC and the mean TPR at each rate on
-    simulated targets, by attack; means are taken before the p-value, so that a weak leak is ranked by its signal and
-    not by the noise of single targets.
+    The log of its own p-value in `leak_test`, from the mean AUC and the mean TPR at each rate on simulated targets, by
+    attack. Means are taken before the p-value, so that a weak leak is ranked by its signal and not by noise.
     """
     allowed = [allowed_wrong(fpr, non_members) for fpr in fprs]
     tables = [_log_found(wrong, members, non_members) for wrong in allowed]
@@ -142,12 +142,26 @@ def expected_log_p(
     return found
 
 
+def _drawn(draw: Draw, members: BoolArray, sizes: Sequence[int], seed: int) -> Iterator[Callable[[], BoolArray]]:
+    """The same by a declared draw."""
+    random = generator(seed, "leak test")
+    for size in sizes:
+        yield partial(np.asarray, draw.arrangements(members, size, random))
+
+
+def _standard_chances(figures: FloatArray) -> FloatArray:
+    """Log of the normal chance of at least each figure [B, figures], by its mean and spread over all arrangements.
+
+    The truth is among them, so that under the draw all rows are alike: only their order counts, which stays exact.
+    """
+    spread = figures.std(axis=0)
+    return np.asarray(norm.logsf((figures - figures.mean(axis=0)) / np.where(spread > 0, spread, 1.0)))
+
+
 def _arrangements(members: BoolArray, sizes: Sequence[int], seed: int) -> Iterator[Callable[[], BoolArray]]:
     """Random arrangements of as many members, in blocks [B, N] of the wanted sizes, each drawn when it is called.
 
-    Shuffling a million flags takes far longer than all that is done with them. So with very many records each flag is
-    drawn by itself, and the surplus is turned at random: no record is treated unlike another, so all arrangements are
-    equally likely.
+    Shuffling a million flags takes long: with very many records each is drawn by itself, and the surplus is turned.
     """
     if len(members) < _SHUFFLED:
         random = generator(seed, "leak test")
@@ -257,10 +271,9 @@ class VerdictAttack:
     """The attack that a verdict is about, its figures, and whether there is any leak.
 
     It was chosen on ``"simulated"`` targets, on one ``"half"`` of the records, because it is the ``"only"`` one (or the
-    first, if there are too few records to choose by), or because the leak is ``"shown"`` by it and not by the attack
-    that was chosen so. Its figures are of records that the choice did not look at: all of them, or the other half. If
-    the leak is ``"shown"`` by it, all records chose it: its estimates tend to be too high, and its intervals hold for
-    all attacks at once.
+    first, if there are too few records to choose by), or because the leak is ``"shown"`` by it alone. Its figures are
+    of records that the choice did not look at; if the leak is ``"shown"`` by it, all records chose it: its estimates
+    tend to be too high, and its intervals hold for all attacks at once.
     """
 
     attack: str  # its name
@@ -272,27 +285,30 @@ class VerdictAttack:
 
 
 def verdict_attack(
-    outcomes: Mapping[str, AttackOutcome], members: BoolArray, *, fprs: Sequence[float] = (), seed: int = 0
+    outcomes: Mapping[str, AttackOutcome],
+    members: BoolArray,
+    *,
+    fprs: Sequence[float] = (),
+    seed: int = 0,
+    draw: Draw | None = None,
 ) -> VerdictAttack:
     """Choose the attack that carries the verdict, without a gain by chance, and measure it.
 
-    If all attacks were tried on simulated targets, the strongest there is taken: the one with the largest TPR at the
-    rate to report first, if simulated targets find more than chance there. Where that rate is too noisy to rank by, it
-    is the one whose AUC or TPR would be the most surprising on a target of this size (`expected_log_p`); most of the
-    leak test's error is spent on that figure. Otherwise the strongest on a random half of the records is taken, and
-    measured on the other half.
-
-    A leak that is shown must be shown by the attack that the verdict is about: if none of its own figures shows it, by
-    p-values that are corrected for all figures, the attack that shows it best takes its place.
+    If all attacks were tried on simulated targets, the one with the largest TPR there at the rate to report first is
+    taken; where that is no more than chance, the one whose AUC or TPR would be the most surprising on a target of this
+    size (`expected_log_p`). Otherwise the strongest on a random half of the records, measured on the other half. If a
+    leak is shown, but not by its own figures, the attack that shows it best takes its place.
 
     Args:
         outcomes: of the attacks, by name; those that are given the members of the target do not take part.
         members: [N] which records trained the target.
         fprs: wanted false-positive rates.
         seed: of the halves and of the leak test.
+        draw: how members were drawn (`leak_test`); by default every arrangement is equally likely.
 
     Example:
         >>> from glasshouse.attacks import LossThreshold
+        >>> from glasshouse.evaluation import evaluate
         >>> members = np.arange(40) < 20
         >>> scores = np.where(members, 1.0, 0.0) + np.arange(40) % 2
         >>> outcome = AttackOutcome(LossThreshold(), scores, (), evaluate(scores, members, fprs=[0.5]), 0.0)
@@ -306,7 +322,8 @@ def verdict_attack(
     known = {name: (one.simulated.auc, *one.simulated.strengths) for name, one in attackers.items() if one.simulated}
     surprise = expected_log_p(known, inside, outside, fprs) if len(known) == len(attackers) else {}
     first = min(surprise, key=lambda figure: surprise[figure]) if surprise else None
-    test = leak_test({name: one.scores for name, one in attackers.items()}, members, fprs=fprs, first=first, seed=seed)
+    every = {name: one.scores for name, one in attackers.items()}
+    test = leak_test(every, members, fprs=fprs, first=first, seed=seed, draw=draw)
     name, way, measured = _chosen(attackers, members, surprise=surprise, rate=rate, seed=seed)
     confidence = None
     if test.leak and test.adjusted[name] > LEVEL:
@@ -316,7 +333,12 @@ def verdict_attack(
     left = int((~members[measured]).sum())
     kept = [fpr for fpr in fprs if allowed_wrong(fpr, left) >= 1]
     if metrics is None or confidence is not None or not measured.all() or kept != list(fprs):
-        metrics = evaluate(scores[measured], members[measured], fprs=kept, confidence=confidence or _CONFIDENCE)
+        options: dict[str, Any] = {
+            "fprs": kept,
+            "confidence": confidence or _CONFIDENCE,
+            "draw": draw and draw.at(measured),
+        }
+        metrics = evaluate_drawn(scores[measured], members[measured], **options)
     return VerdictAttack(
         attack=name, way=way, tried=len(attackers), metrics=metrics, fpr=verdict_rate(kept, left), test=test
     )
@@ -386,7 +408,7 @@ def audit_power(
 ) -> Power:
     """Which leak an audit could have shown, from its counts alone: the audited records, the rates and the attacks.
 
-    ``first`` is the figure of one attack that gets most of the error (`error_share`), ``"auc"`` or ``"tpr@0.01"``.
+    ``first`` is the figure of one attack that gets most of the error, ``"auc"`` or ``"tpr@0.01"``.
     """
     figures = attacks * (1 + len(fprs))
 
@@ -423,10 +445,8 @@ def _auc_spread(members: int, non_members: int) -> float:
 def smallest_tpr(members: int, non_members: int, fpr: float, *, figures: float = 1) -> float | None:
     """The smallest TPR at a rate that a test at 5 % finds in four of five audits; None if not even 100 % is enough.
 
-    If k false positives are allowed, the threshold is the (k + 1)-th highest score of a non-member. Without a leak the
-    order is random, which gives the test (`_members_needed`), and the share U of members above the threshold has the
-    distribution Beta(k + 1, n0 - k). With a leak that share is taken as Φ(Φ⁻¹(U) + μ), a binormal ROC curve; the μ that
-    is found in four of five audits gives the answer at the mean of U.
+    Without a leak the share U of members above the threshold, the (k + 1)-th highest score of a non-member, is
+    Beta(k + 1, n0 - k). With a leak it is taken as Φ(Φ⁻¹(U) + μ), a binormal ROC curve.
     """
     allowed = allowed_wrong(fpr, non_members)
     least = _members_needed(members, non_members, allowed, error=LEVEL / figures)

@@ -36,23 +36,18 @@ class FirstRate(NamedTuple):
 class Rate(NamedTuple):
     """A true-positive rate at a wanted false-positive rate.
 
-    ``estimate`` is what reports show: a median-unbiased estimate of the true-positive rate at the true threshold of
-    the wanted rate; ``interval`` is of the same. ``fpr`` is the sample's largest achievable rate not above ``wanted``,
-    and ``tpr`` the sample's rate there: with few allowed false positives it is too high (`tpr_estimates`).
-    ``threshold`` is where it is reached on the target itself, which only an evaluator knows. ``allowed`` is how many of
-    the non-members may be wrongly flagged. If more than a share ``wanted`` of the non-members have the highest score,
-    no threshold reaches it: all three rates are then 0, which is not a measurement, and ``first`` has the first rate
-    that can be reached.
+    If more than a share ``wanted`` of the non-members have the highest score, no threshold reaches it: all three rates
+    are then 0, which is not a measurement.
     """
 
-    wanted: float
-    fpr: float
-    tpr: float
-    interval: Interval
-    threshold: float
-    allowed: int
-    estimate: float
-    first: FirstRate | None = None
+    wanted: float  # the wanted false-positive rate
+    fpr: float  # the sample's largest achievable rate not above it
+    tpr: float  # the sample's rate there: with few allowed false positives it is too high (`tpr_estimates`)
+    interval: Interval  # of the true-positive rate at the true threshold
+    threshold: float  # where it is reached on the target itself, which only an evaluator knows
+    allowed: int  # how many of the non-members may be wrongly flagged
+    estimate: float  # of the true-positive rate at the true threshold, median-unbiased: what reports show
+    first: FirstRate | None = None  # the first rate that can be reached, if the wanted one cannot
 
 
 @dataclass(frozen=True, eq=False)
@@ -159,12 +154,7 @@ def across_targets(several: Sequence[Metrics], *, confidence: float = 0.95) -> M
 
 
 def mean_over(values: Sequence[float], confidence: float) -> AcrossTargets:
-    """The mean of one figure over targets with Student's t interval for shares; of one target without an interval.
-
-    Example:
-        >>> mean_over([0.7, 0.7], 0.95).interval
-        Interval(low=0.7, high=0.7)
-    """
+    """The mean of one figure over targets with Student's t interval for shares; of one target without an interval."""
     count, mean = len(values), float(np.mean(values))
     if count == 1:
         return AcrossTargets(mean, float("nan"), 1, Interval(float("nan"), float("nan")))

@@ -28,8 +28,7 @@ def is_cheap(attack: Attack[Any]) -> bool:
 def stability(attack: Attack[Any], evidence: Evidence, threshold: Threshold) -> FloatArray | None:
     """[N] the share of sub-pools in which each record is still flagged; None for attacks that are not cheap.
 
-    A sub-pool is the pool without one shadow model and its complement: what simulated targets are judged by, so the
-    threshold fits it exactly. The attack is tuned for the whole pool, and is not tuned again.
+    A sub-pool is the pool without one shadow model and its complement, as for simulated targets.
     """
     if not is_cheap(attack):
         return None
@@ -102,10 +101,9 @@ class FewerReferences:
 def compare_references(
     attack: Attack[Any], evidence: Evidence, scored: Scored, fprs: Sequence[float]
 ) -> FewerReferences | None:
-    """Score the first simulated targets again with half of their references.
+    """Score the first simulated targets, ``scored`` with all references, again with half of them.
 
     None for attacks that are not cheap, for pools without complementary pairs, and where so few references are refused.
-    ``scored`` are the same targets with all references. The largest wanted rate is used: it rests on most records.
     """
     pairs = _pairs(evidence.shadow_members) if is_cheap(attack) else None
     if pairs is None or len(pairs) < 3:

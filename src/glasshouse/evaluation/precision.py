@@ -1,7 +1,4 @@
-"""How many flagged records are members: precision and advantage, with intervals.
-
-And which records can be flagged with a stated share of errors, without knowing any member of the target.
-"""
+"""How many flagged records are members; and which can be flagged with a stated share of errors, without members."""
 
 from __future__ import annotations
 
@@ -31,10 +28,7 @@ class Precision:
 
 @dataclass(frozen=True)
 class FlaggedRates:
-    """What happens if every record above a threshold is flagged.
-
-    The threshold comes from simulated targets, so both rates are plain shares of the target's records.
-    """
+    """What happens if every record above a threshold, which comes from simulated targets, is flagged."""
 
     wanted: float  # the false-positive rate that the threshold aims at
     tpr: float  # share of the members that are flagged
@@ -46,16 +40,13 @@ class FlaggedRates:
     precisions: tuple[Precision, ...]  # the share of members among the flagged, one for each of `PRIORS`
 
 
-def flagged_rates(
-    threshold: Threshold, flagged: BoolArray, members: BoolArray, *, confidence: float = 0.95
-) -> FlaggedRates:
+def flagged_rates(threshold: Threshold, flagged: BoolArray, members: BoolArray) -> FlaggedRates:
     """Rates, advantage and precision of a threshold that was chosen without the target's members."""
     hits, wrong = int(flagged[members].sum()), int(flagged[~members].sum())
     inside, outside = int(members.sum()), int((~members).sum())
     tpr, fpr = hits / inside, wrong / outside
-    tpr_interval = clopper_pearson(hits, inside, confidence=confidence)
-    fpr_interval = clopper_pearson(wrong, outside, confidence=confidence)
-    ratio = _ratio_interval(hits, inside, wrong, outside, confidence=confidence)
+    tpr_interval, fpr_interval = clopper_pearson(hits, inside), clopper_pearson(wrong, outside)
+    ratio = _ratio_interval(hits, inside, wrong, outside)
     precisions = tuple(
         Precision(
             prior,
@@ -74,24 +65,19 @@ def precision_at(prior: float, ratio: float) -> float:
 
 
 def _difference_interval(first: float, one: Interval, second: float, other: Interval) -> Interval:
-    """The interval of a difference from those of its parts (Newcombe 1998, method 10, here with exact intervals).
-
-    Both parts are seldom at their ends at once, so the distances add as squares: the rectangle of two 97.5 % intervals
-    covers 99.9 % and more (benchmarks/statistics/next_questions.md).
-    """
+    """The interval of a difference from those of its parts (Newcombe 1998, method 10, here with exact intervals)."""
     difference = first - second
     low = difference - math.hypot(first - one.low, other.high - second)
     high = difference + math.hypot(one.high - first, second - other.low)
     return Interval(max(-1.0, low), min(1.0, high))
 
 
-def _ratio_interval(hits: int, inside: int, wrong: int, outside: int, *, confidence: float) -> Interval:
+def _ratio_interval(hits: int, inside: int, wrong: int, outside: int) -> Interval:
     """The interval of FPR / TPR: squares of distances add as for a difference, on the logarithmic scale.
 
-    If nobody, or no member, was flagged, a logarithm is infinite, and the rectangle of both intervals is used, each of
-    them with half of the allowed error.
+    If nobody, or no member, was flagged, the rectangle of both intervals is used, each with half of the allowed error.
     """
-    each = confidence if hits and wrong else (1 + confidence) / 2
+    each = 0.95 if hits and wrong else (1 + 0.95) / 2
     upper, lower = clopper_pearson(wrong, outside, confidence=each), clopper_pearson(hits, inside, confidence=each)
     if hits and wrong:
         fpr, tpr = wrong / outside, hits / inside
@@ -107,8 +93,7 @@ DISCOVERY_LEVEL = 0.1  # the share of wrongly flagged records that a report allo
 def conformal_p_values(scores: FloatArray, scored: Scored) -> FloatArray:
     """[N] how rare each score would be for a non-member: (1 + #{simulated non-members ≥ s}) / (1 + #).
 
-    The non-members of all simulated targets are the calibration sample (Bates, Candès, Lei, Romano, Sesia 2023). That
-    is right for targets of the pool's kind, as thresholds are.
+    The calibration sample is that of all simulated targets (Bates, Candès, Lei, Romano, Sesia 2023).
     """
     order = np.argsort(scores)
     asked = scores[order]
@@ -131,10 +116,8 @@ def conformal_p_values(scores: FloatArray, scored: Scored) -> FloatArray:
 def discovery_levels(p_values: ArrayLike, *, prior: float = 0.0) -> FloatArray:
     """[N] the smallest false-discovery rate at which each record is flagged (Benjamini and Hochberg 1995).
 
-    Conformal p-values [N] that share a calibration sample depend on each other positively, for which the rule holds.
-    Only non-members can be flagged wrongly, and they are a share 1 - λ of the records: the rule without it would keep a
-    list at 10 % below 5 % if half of the records are members. If fewer are members than the stated prior λ, λ' < λ, up
-    to (1 - λ') / (1 - λ) times the stated rate is wrong; if more are, less.
+    Only non-members can be flagged wrongly, and they are a share 1 - λ of the records, for the stated prior λ. If fewer
+    are members, λ' < λ, up to (1 - λ') / (1 - λ) times the stated rate is wrong; if more are, less.
     """
     values = np.asarray(p_values, dtype=np.float64)
     order = np.argsort(values, kind="stable")

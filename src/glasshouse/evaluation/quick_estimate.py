@@ -1,7 +1,4 @@
-"""What eight shadow models would find, estimated from an audit with one or none: an estimate, never a verdict.
-
-The relation is a table of numbers that benchmarks/records/cheap.py learned and tested.
-"""
+"""What eight shadow models would find, estimated from an audit with one or none: an estimate, never a verdict."""
 
 from __future__ import annotations
 
@@ -18,7 +15,6 @@ from glasshouse.evaluation.thresholds import rate_with_ties
 from glasshouse.evidence import Evidence
 
 LEVEL = 0.9  # of the prediction intervals
-
 
 # how often the intervals of AUC and TPR held on tables that came after everything was settled (`cheap_fresh.md`)
 FRESH = (96 / 96, 94 / 96)
@@ -154,9 +150,8 @@ def signals(loss: FloatArray, members: BoolArray, reference: FloatArray | None =
     """What the estimate is made from, [3] from the target's losses [N] alone, [5] with those of a reference model.
 
     The separation that the AUC of the loss means for two normal distributions; the normal quantile of the share of
-    non-members whose loss is above that of all but 1 % of the members (Dodd et al., 2025: members have left the tail);
-    the share of non-members that the target gives less than one half. With a reference model also the separation by
-    the difference of the two losses, and the normal quantile of its TPR at 1 % FPR.
+    non-members whose loss is above that of all but 1 % of the members (Dodd et al., 2025); and the share of non-members
+    that the target gives less than one half. With a reference model the first two also by the losses' difference.
     """
     found = [_separation(-loss, members), _quantile(loss, ~members), float((loss[~members] > np.log(2)).mean())]
     if reference is not None:
@@ -181,11 +176,7 @@ def _inside(share: float, members: BoolArray) -> float:
 
 
 def floors(loss: FloatArray, members: BoolArray, reference: FloatArray | None = None) -> tuple[float, float]:
-    """What was measured, less two standard errors, in the units of the figures: a lower end is never above it.
-
-    A model that leaks nothing looks, without shadow models, like one whose members only a reference model shows. So if
-    nothing is measured, the interval has to hold "eight find nothing" too.
-    """
+    """What was measured, less two standard errors, in the units of the figures: a lower end is never above it."""
     scores = -loss if reference is None else reference - loss
     inside, outside = int(members.sum()), int((~members).sum())
     area = auc(scores, members) - 2 * np.sqrt((inside + outside + 1) / (12 * inside * outside))
@@ -195,11 +186,7 @@ def floors(loss: FloatArray, members: BoolArray, reference: FloatArray | None = 
 
 
 def predicted(found: FloatArray, relation: Relation, floor: float) -> tuple[float, float, float]:
-    """The lower end, the estimate and the upper end of a figure, in units of a normal quantile.
-
-    The strongest attack is never worse than guessing, so an estimate is never below chance: the line was learned from
-    targets that leak, and where nothing leaks it goes on below chance.
-    """
+    """The lower end, the estimate (never below chance) and the upper end of a figure, as normal quantiles."""
     middle = max(relation.chance, relation.constant + float(np.dot(relation.slopes, found)))
     unit = relation.spread(middle)
     return min(middle - unit * relation.reach, floor), middle, middle + unit * relation.reach

@@ -1,7 +1,4 @@
-"""Decision thresholds from simulated targets, never from the target's own membership (paper, App. C).
-
-Of each simulated target a few numbers are kept: all that thresholds and figures need of it.
-"""
+"""Decision thresholds from simulated targets, never from the target's own membership (paper, App. C)."""
 
 from __future__ import annotations
 
@@ -119,11 +116,7 @@ def thresholds_from(
     non_members: float | None = None,
     summaries: Sequence[SimulatedSummary] | None = None,
 ) -> tuple[Threshold, ...]:
-    """A threshold for each wanted rate that can be reached despite ties; if none can, one for the first that can.
-
-    ``non_members`` is how many the target is expected to have, as many as a simulated target by default;
-    ``summaries`` are the `simulated_summaries` of the same targets and rates, if they are known already.
-    """
+    """A threshold for each wanted rate that can be reached despite ties; if none can, one for the first that can."""
     options: dict[str, Any] = {"threshold": threshold, "confidence": confidence, "non_members": non_members}
     summaries = simulated_summaries(scored, fprs) if summaries is None else summaries
     found = [
@@ -171,10 +164,8 @@ def predicted_rate(
 ) -> Interval:
     """Where the rate of one more target is expected, from false positives and non-members of simulated ones, [T] each.
 
-    It is the hull of two prediction intervals: Student's, for targets that differ by more than chance, and that of the
-    beta-binomial distribution (Jeffreys' prior, all targets alike), which holds for a few false positives, where
-    counts are far from normal. The target's own number of non-members counts too: the fewer, the more its rate varies
-    by chance.
+    The hull of two prediction intervals: Student's, for targets that differ by more than chance, and the beta-binomial
+    one (Jeffreys' prior), for a few false positives. The fewer non-members of its own, the more its rate varies.
     """
     rates, count, tail = false / others, len(false), (1 - confidence) / 2
     mean, usual = float(rates.mean()), float(others.mean())

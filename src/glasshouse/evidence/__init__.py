@@ -2,17 +2,18 @@
 
 from glasshouse.evidence.collect import collect
 from glasshouse.evidence.evidence import Evidence, Kind, Mode
-from glasshouse.evidence.files import EvidenceFile, read_evidence, write_evidence
+from glasshouse.evidence.files import read_evidence, write_evidence
+from glasshouse.evidence.parts import PartLosses
 from glasshouse.evidence.public import PublicRecords
 from glasshouse.evidence.trace import LossTrace
 from glasshouse.query.classify import QueryOptions, accuracy, query
 
 __all__ = [
     "Evidence",
-    "EvidenceFile",
     "Kind",
     "LossTrace",
     "Mode",
+    "PartLosses",
     "PublicRecords",
     "QueryOptions",
     "accuracy",

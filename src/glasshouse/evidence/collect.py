@@ -7,14 +7,19 @@ from typing import Any
 
 import numpy as np
 
+from glasshouse.core.arrays import FloatArray
 from glasshouse.core.errors import InputError, naming
 from glasshouse.core.progress import track
 from glasshouse.evidence.evidence import Evidence
+from glasshouse.evidence.parts import PartLosses, Ragged
 from glasshouse.evidence.regression import regression_evidence
 from glasshouse.pool import ShadowPool
 from glasshouse.query.classify import Answers, QueryOptions, query
 from glasshouse.query.regress import Predictions, predict
 from glasshouse.query.vote_step import clipped_log_probabilities, clipped_losses, common_resolution, resolution_note
+
+_OF_THE_RECORD = ("reference", "compressed")  # details that no model changes
+_OWN_NOTE = "The loss of a record is the user's own function, the same for the target and for all shadow models."
 
 
 def collect(
@@ -22,17 +27,8 @@ def collect(
 ) -> tuple[Evidence, Answers | Predictions]:
     """Evidence about every record, and the target's own answers; its predictions for a regression.
 
-    If answers come in steps, as votes do, the confidences of all models are clipped half a step from 0 and 1, and
-    ``evidence.notes`` reports it. Memory holds one shadow model at a time and the losses [K, N] (and logits [K, N, C]
-    if ``how`` keeps them).
-
-    Example:
-        >>> from glasshouse.data import Population
-        >>> population = Population(np.array([[2.0], [-1.0]]), [1, 0])
-        >>> pool = ShadowPool.plan(population, lambda population, members, seed: lambda x: x[:, 0], shadows=2)
-        >>> evidence, answers = collect(lambda x: 3 * x[:, 0], pool)
-        >>> evidence.shadow_loss.shape
-        (2, 2)
+    If answers come in steps, as votes do, the confidences of all models are clipped half a step from 0 and 1. Memory
+    holds one shadow model at a time and the losses [K, N] (and logits [K, N, C] if ``how`` keeps them).
     """
     how = how or pool.how
     population = pool.population
@@ -43,10 +39,13 @@ def collect(
     resolutions: list[float | None] = []
     noticed: list[str] = []  # of shadow models
     shadow_loss = np.empty((len(pool), len(population)))
+    shadow_parts: list[Ragged] = []
     kept = answers.logits
     logits = None if kept is None else np.empty((len(pool), *kept.shape), dtype=kept.dtype)
     for index, answer in enumerate(every):
         shadow_loss[index] = answer.loss
+        if answer.parts is not None:
+            shadow_parts.append(Ragged.of(answer.parts))
         if logits is not None:
             logits[index] = answer.logits
         resolutions.append(answer.resolution)
@@ -59,6 +58,8 @@ def collect(
             logits[index] = clipped_log_probabilities(one, step)
     who = "The model gives" if answers.resolution else "The shadow models give"
     odd = [note.replace("The model answers", "Shadow models answer") for note in dict.fromkeys(noticed)]
+    if how.own:
+        return _from_own_losses(answers, shadow_loss, shadow_parts, pool), answers
     evidence = Evidence(
         target_loss=answers.loss,
         shadow_loss=clipped_losses(shadow_loss, step, temperature=how.temperature),
@@ -67,9 +68,39 @@ def collect(
         labels=population.y,
         target_logits=answers.logits,
         shadow_logits=logits,
+        unit=getattr(population, "unit", None),
         notes=(*answers.notes, *(() if answers.notes else odd), *resolution_note(step, who=who)),
     )
     return evidence, answers
+
+
+def _from_own_losses(
+    answers: Answers, shadow_loss: FloatArray, shadow_parts: list[Ragged], pool: ShadowPool
+) -> Evidence:
+    """Evidence from losses of the user's own; those of densities are measured from the smallest of all models."""
+    loss, parts = answers.loss, None
+    if answers.parts is not None and len(shadow_parts) == len(pool):
+        own = Ragged.of(answers.parts)
+        if any(not np.array_equal(one.offsets, own.offsets) for one in shadow_parts):
+            raise InputError("loss: the target and the shadow models give losses of different parts of a record.")
+        every = np.array([one.told["loss"] for one in (own, *shadow_parts)])
+        every -= min(0.0, float(every.min()))
+        details = {}
+        for name in own.told.keys() - {"loss"}:
+            rows = [one.told[name] for one in (own, *shadow_parts) if name in one.told]
+            alike = name in _OF_THE_RECORD or len(rows) <= len(pool)
+            details[name] = np.array(rows[:1] if alike else rows)
+        parts = PartLosses(target=every[0], shadow=every[1:], offsets=own.offsets, details=details)
+    lowest = min(0.0, float(loss.min()), float(shadow_loss.min(initial=0.0)))
+    return Evidence(
+        target_loss=loss - lowest,
+        shadow_loss=shadow_loss - lowest,
+        shadow_members=pool.members,
+        ids=pool.population.ids,
+        parts=parts,
+        unit=getattr(pool.population, "unit", None),
+        notes=(_OWN_NOTE,),
+    )
 
 
 def _asked(target: Any, pool: ShadowPool, ask: Callable[[Any], Any], progress: bool | None) -> Iterator[Any]:
@@ -102,4 +133,4 @@ def _collect_predictions(
         ids=population.ids,
         notes=asked[0].notes,
     )
-    return evidence, asked[0]
+    return evidence.with_units(getattr(population, "unit", None)), asked[0]

@@ -12,7 +12,9 @@ from numpy.typing import ArrayLike, NDArray
 from glasshouse.core.arrays import BoolArray, FloatArray, Floats, IntArray, TextArray
 from glasshouse.core.errors import InputError, raise_faults
 from glasshouse.core.numerics import check_finite, loss_to_margin
-from glasshouse.data import as_ids, as_members
+from glasshouse.data import Units, as_ids, as_members
+from glasshouse.data.units import as_units
+from glasshouse.evidence.parts import PartLosses
 from glasshouse.evidence.public import PublicRecords
 from glasshouse.evidence.simulation import SimulatedTarget, at_rows, check_simulation, reference_rows
 from glasshouse.evidence.trace import traced_losses
@@ -40,8 +42,10 @@ class Evidence:
             wrong outside their members.
         shadow_residual: [K, N], the same for shadow models.
         target_trace: [T, N] losses at several moments of the target's training, if its owner recorded them.
+        parts: losses of the parts of each record, such as the tokens of a text, whose sums are the losses.
         public: records that are known not to have trained the target, for attacks without shadow models.
         notes: how the models' answers were handled, in sentences for a report.
+        unit: [N] whose record each one is, or `Units`, if one person may have several records.
 
     Example:
         >>> losses, members = [[0.5, 1.0], [0.7, 1.2]], [[1, 0], [0, 1]]
@@ -63,8 +67,10 @@ class Evidence:
     target_residual: FloatArray | None
     shadow_residual: FloatArray | None
     target_trace: FloatArray | None
+    parts: PartLosses | None
     public: PublicRecords | None
     notes: tuple[str, ...]
+    unit: Units | None
 
     def __init__(
         self,
@@ -79,8 +85,10 @@ class Evidence:
         target_residual: ArrayLike | None = None,
         shadow_residual: ArrayLike | None = None,
         target_trace: ArrayLike | None = None,
+        parts: PartLosses | None = None,
         public: PublicRecords | None = None,
         notes: Sequence[str] = (),
+        unit: ArrayLike | Units | None = None,
     ) -> None:
         target = _as_numbers(target_loss, "target_loss")
         if (shadow_loss is None) != (shadow_members is None):
@@ -98,7 +106,7 @@ class Evidence:
         names = as_ids(ids, len(target), place="ids")
         if (target_residual is None) != (shadow_residual is None):
             raise InputError("residuals: give target_residual and shadow_residual, or neither.")
-        made: dict[str, Any] = {"ids": names, "public": public, "notes": tuple(notes)}
+        made: dict[str, Any] = {"ids": names, "parts": parts, "public": public, "notes": tuple(notes)}
         faults: list[str] = []
         for place, given in (("target_loss", target), ("shadow_loss", shadows)):
             try:
@@ -113,6 +121,7 @@ class Evidence:
         made["target_residual"] = _as_residuals(target_residual, target.shape, "target_residual", names)
         made["shadow_residual"] = _as_residuals(shadow_residual, shadows.shape, "shadow_residual", names)
         made["target_trace"] = traced_losses(target_trace, len(target), ids=names)
+        made["unit"] = as_units(unit, len(target))
         vars(self).update(made)  # the class is frozen, so its fields are set through its dictionary
 
     def __repr__(self) -> str:
@@ -208,6 +217,7 @@ class Evidence:
             target_residual=self.target_residual if model is None or residuals is None else residuals[model],
             shadow_residual=None if residuals is None else residuals[at],
             target_trace=self.target_trace if model is None else None,  # they are about the target alone
+            parts=None if self.parts is None else self.parts.among(rows, model=model),
             public=self.public if model is None else None,
             notes=(),
         )
@@ -217,11 +227,22 @@ class Evidence:
         at = np.flatnonzero(rows) if rows.dtype == np.bool_ else rows
         held = {name: value for name, value in vars(self).items() if isinstance(value, np.ndarray)}
         # `take` keeps the order in memory, on which the last bits of sums depend
-        return self._part(**{name: value.take(at, axis=int(name in _BY_MODEL)) for name, value in held.items()})
+        taken: dict[str, Any] = {name: value.take(at, axis=int(name in _BY_MODEL)) for name, value in held.items()}
+        taken |= {"unit": None if self.unit is None else self.unit.at(at)}
+        return self._part(**taken, parts=None if self.parts is None else self.parts.of_records(at))
 
     def losses_alone(self) -> Evidence:
         """The same evidence without logits, trace and public records, which attacks on losses do not need."""
         return self._part(target_logits=None, shadow_logits=None, target_trace=None, public=None, notes=())
+
+    def of_parts(self) -> Evidence:
+        """Evidence in which every part of a record, such as a token of a text, is a record of its own."""
+        if self.parts is None:
+            raise InputError(
+                "it looks at parts of records, and there are none: the loss must give [B, T]. Leave it out."
+            )
+        target, shadow, owner = self.parts.losses()
+        return Evidence(target_loss=target, shadow_loss=shadow, shadow_members=self.shadow_members[:, owner])
 
     def with_public(self, public: PublicRecords) -> Evidence:
         """The same evidence with these public records, for attacks without shadow models."""
@@ -230,6 +251,10 @@ class Evidence:
     def with_ids(self, ids: TextArray) -> Evidence:
         """The same evidence with other names [N] of the records."""
         return self._part(ids=ids)
+
+    def with_units(self, unit: ArrayLike | Units | None) -> Evidence:
+        """The same evidence with units [N]: whose record each one is."""
+        return self._part(unit=as_units(unit, self.records))
 
     def with_trace(self, losses: FloatArray) -> Evidence:
         """The same evidence with losses [T, N] from the target's training."""

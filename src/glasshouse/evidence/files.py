@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from glasshouse.core.arrays import BoolArray, TextArray
-from glasshouse.core.errors import InputError
+from glasshouse.core.errors import InputError, placed
 from glasshouse.data import as_ids, as_members
 from glasshouse.evidence.evidence import Evidence
 from glasshouse.evidence.tables import Arrays, outputs_to_losses, read_text_table, tidy_arrays
@@ -24,7 +24,7 @@ _WRITTEN = (
     *("target_residual", "shadow_residual", "target_trace"),
 )
 _KNOWN = {
-    *(*_WRITTEN, "target_ids", "shadow_ids", "label_ids", "members", "member_ids"),
+    *(*_WRITTEN, "target_ids", "shadow_ids", "label_ids", "members", "member_ids", "unit"),
     *(f"{who}_{what}" for who in ("target", "shadow") for what in _OUTPUTS),
 }
 
@@ -45,7 +45,7 @@ def read_evidence(path: Path | str) -> EvidenceFile:
     and ``shadow_residual`` [K, N] beside them. If the target's records are in another order than the shadow models',
     give ``target_ids`` and ``shadow_ids`` in place of ``ids``: arrays named ``target_…`` are in the order of the one,
     and those named ``shadow_…`` in that of the other. Labels and members could be in either, so they need ``label_ids``
-    [N] and ``member_ids`` [N] then.
+    [N] and ``member_ids`` [N] then. ``unit`` [N], in the target's order, says whose record each one is.
 
     *csv, parquet*: one row for each model and record: ``model`` (``target`` or any other name), ``id``, ``member``
     (may be empty for the target), ``label``, and ``loss``, or ``logit_0, logit_1, …``, or ``probability_0, …``.
@@ -71,11 +71,8 @@ def read_evidence(path: Path | str) -> EvidenceFile:
         raise InputError(f"{path}: {path.suffix or 'no'} ending; evidence is read from .npz, .csv or .parquet.")
     arrays = read_npz(path, known=_KNOWN) if path.suffix == ".npz" else None
     columns = read_text_table(path).columns if arrays is None else {}
-    with guarded(path, what="a file of evidence"):
-        try:
-            return _evidence_of(tidy_arrays(columns) if arrays is None else arrays)
-        except InputError as error:
-            raise InputError(*[f"{path}: {fault}" for fault in error.faults]) from error
+    with guarded(path, what="a file of evidence"), placed(path):
+        return _evidence_of(tidy_arrays(columns) if arrays is None else arrays)
 
 
 def write_evidence(path: Path | str, evidence: Evidence, *, members: BoolArray | None = None) -> Path:
@@ -92,6 +89,8 @@ def write_evidence(path: Path | str, evidence: Evidence, *, members: BoolArray |
     arrays: Arrays = {name: held for name in _WRITTEN if (held := getattr(evidence, name)) is not None}
     if members is not None:
         arrays["members"] = members
+    if evidence.unit is not None:
+        arrays["unit"] = evidence.unit.names[evidence.unit.rows]
     buffer = io.BytesIO()
     np.savez(buffer, **arrays)  # type: ignore[arg-type]
     return write_file(path, buffer.getvalue())
@@ -106,7 +105,7 @@ def _evidence_of(arrays: Arrays) -> EvidenceFile:
         raise InputError(f"target_{found[1]}: cannot be used together with target_{found[0]}; leave one of them out.")
     kind = found[0]
     for name, values in arrays.items():  # numpy would make numbers of text and truth values
-        if values.dtype.kind not in "iuf" and not name.endswith(("ids", "labels", "members")):
+        if values.dtype.kind not in "iuf" and not name.endswith(("ids", "labels", "members", "unit")):
             raise InputError(f"{name}: is of type {values.dtype}; save numbers.")
     if not arrays.keys() & {"shadow_members", *(f"shadow_{kind}" for kind in _OUTPUTS)}:  # no shadow models
         none = {f"shadow_{kind}": np.empty((0, *(shape := arrays[f"target_{kind}"].shape)))}
@@ -139,7 +138,13 @@ def _evidence_of(arrays: Arrays) -> EvidenceFile:
     given: dict[str, Any] = {"target_loss": target, "shadow_loss": shadow, **residuals}
     if not residuals:  # losses of a regression have no steps: an error of 0 is no vote
         given = outputs_to_losses(kind, target, shadow, labels, ids)
-    evidence = Evidence(**given, shadow_members=shadow_members, target_trace=arrays.get("target_trace"), ids=ids)
+    evidence = Evidence(
+        **given,
+        shadow_members=shadow_members,
+        target_trace=arrays.get("target_trace"),
+        ids=ids,
+        unit=arrays.get("unit"),
+    )
     return EvidenceFile(evidence, None if members is None else as_members(members, ids.shape, place="members", ids=ids))
 
 

@@ -39,10 +39,9 @@ def outside_spread(residual: FloatArray, members: BoolArray) -> float:
 
 
 def gaussian_losses(residual: FloatArray, *, spread: float, log_variance: FloatArray | None = None) -> FloatArray:
-    """Negative log-likelihoods of residuals [..., N], measured from the highest density: none is negative.
+    """Negative log-likelihoods of residuals [..., N], from the highest density of all models: none is negative.
 
-    Models that give variances have log_variance, [..., N] of all models together: the highest density is among all of
-    them. The others have the one spread σ.
+    With one spread σ, or with the log_variance [..., N] that all models give together.
     """
     if log_variance is None:
         return np.asarray(0.5 * (residual / spread) ** 2)

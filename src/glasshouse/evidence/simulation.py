@@ -33,10 +33,7 @@ def reference_rows(members: BoolArray, k: int) -> Positions:
 
 
 def at_rows(rows: Positions, records: int) -> Any:
-    """Where rows of a pool, [R, 1] the same for all records or [R, N], are in arrays [K, N].
-
-    The same rows for all records are copied row by row, which is much faster than entry by entry.
-    """
+    """Where rows of a pool, [R, 1] the same for all records (faster to copy) or [R, N], are in arrays [K, N]."""
     return rows[:, 0] if rows.shape[1] == 1 else (rows, np.arange(records))
 
 
@@ -51,9 +48,8 @@ def rows_without(left: Positions, models: int) -> Positions:
 def left_out_models(members: BoolArray, targets: Iterable[int] | None = None) -> Iterator[Positions]:
     """The rows of the pool that a simulated target is not compared with, rising: [L, 1], or [2, N] record by record.
 
-    They are the target itself and its complement. If it has none, but every record is in equally many models, one model
-    of the opposite side is left out for each record. See `Evidence.simulated` for the reason. The time for all targets,
-    which all models are by default, grows with K N.
+    They are the target itself and its complement, or else, if every record is in equally many models, one model of the
+    opposite side for each record; `Evidence.simulated` has the reason.
     """
     chosen = list(range(len(members)) if targets is None else targets)
     first = {row: len(members) - 1 - back for back, row in enumerate(reversed(_rows_as_bytes(members)))}
@@ -75,8 +71,7 @@ def _opposite_models(members: BoolArray) -> Callable[[int], Positions]:
     """From a simulated target to itself and, for each record, a model of the other side than its own: [2, N], rising.
 
     With the models but the target in a circle, a record takes the first one of the opposite side from a place of its
-    own downwards. The place changes from record to record, so that no model is left out more often than another. With
-    the target taken out, the place is one of two rows; for both, and for both sides, the model is found once.
+    own downwards, so that no model is left out more often than another.
     """
     models, records = members.shape
     start = (models - 2 - np.arange(records)) % (models - 1)  # [N], counted without the target

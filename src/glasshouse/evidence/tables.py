@@ -1,7 +1,4 @@
-"""Tables with one row for each model and record, from csv and parquet files, and what an attack needs of them.
-
-A file may hold losses, logits or probabilities.
-"""
+"""Losses, logits or probabilities in tables with a row for each model and record, and what attacks need of them."""
 
 from __future__ import annotations
 
@@ -12,9 +9,8 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,18 +23,26 @@ from glasshouse.data import as_ids
 from glasshouse.evidence.evidence import checked_labels, checked_losses
 from glasshouse.io.guarded import file_size, guarded, read_content
 from glasshouse.io.limits import check_memory
-from glasshouse.query.vote_step import (
-    ShareFinder,
-    StepFinder,
-    clipped_log_probabilities,
-    clipped_losses,
-    common_resolution,
-    resolution_note,
-    shares_note,
-    whole_shares,
-)
+from glasshouse.query import vote_step
 
 Arrays = dict[str, NDArray[Any]]
+_FLAGS = {
+    **dict.fromkeys(("1", "true", "yes", "1.0"), 1),
+    **dict.fromkeys(("0", "false", "no", "0.0"), 0),
+    **dict.fromkeys(("", "none", "nan", "null"), -1),
+}
+_KINDS = {  # of output: the names of its columns, with the number of the class
+    "loss": re.compile("loss()"),
+    "logits": re.compile(r"logit_(\d{1,6})"),
+    "probabilities": re.compile(r"probability_(\d{1,6})"),
+}
+Columns = dict[str, list[str]]  # cells by the name of the column; in an array all would be as wide as the longest
+_ROWS = 10_000  # of one part
+_OF_CELL = 80  # bytes that Python needs for a cell besides its letters
+_POINTER = 8
+_NUMERIC = ("integer", "floating", "boolean", "null", "decimal", "temporal")  # types of columns besides text
+_SEPARATORS = (",", ";", "\t", "|")
+_SAMPLE = 100  # rows that must agree on the separator
 
 
 def outputs_to_losses(
@@ -46,12 +50,9 @@ def outputs_to_losses(
 ) -> dict[str, Any]:
     """The loss, label and logit arguments of `Evidence` from one kind of output, and notes on how they were handled.
 
-    Probabilities that come in steps, as votes do, are clipped half a step from 0 and 1, in the same way for all models;
-    rounded ones, and those of the likeliest classes alone, are recognised over all records. What is not finite is
-    refused, and so are negative losses, before anything is clipped.
-
     ``kind`` is ``"loss"``, ``"logits"`` or ``"probabilities"``: of the target, [N] or [N, C], and of shadow models,
-    [K, N] or [K, N, C]. Losses need no labels [N], the columns of the true classes; errors name a record by its id.
+    [K, N] or [K, N, C]. Losses need no labels [N], the columns of the true classes. Votes, rounded probabilities and
+    those of the likeliest classes alone are recognised over all records, and clipped in the same way for all models.
     """
     if kind == "loss":
         target = checked_losses(target, ids, place="target_loss")
@@ -62,10 +63,10 @@ def outputs_to_losses(
         if labels is not None and labels.dtype.kind not in "iufb":  # an attack on losses cannot use names
             labels = None
         return {
-            "target_loss": clipped_losses(target, step),
-            "shadow_loss": clipped_losses(shadow, step),
+            "target_loss": vote_step.clipped_losses(target, step),
+            "shadow_loss": vote_step.clipped_losses(shadow, step),
             "labels": None if labels is None else checked_labels(labels, len(ids)),
-            "notes": resolution_note(step),
+            "notes": vote_step.resolution_note(step),
         }
     if labels is None:
         raise InputError(f"labels: missing; {kind} become losses only with the true classes, [N].")
@@ -99,12 +100,12 @@ def outputs_to_losses(
         target, shadow = finite_logits(target), finite_logits(shadow)
     losses = np.array([losses_from_logits(one, codes) for one in (target, *shadow)])
     return {
-        "target_loss": clipped_losses(losses[0], step),
-        "shadow_loss": clipped_losses(losses[1:], step),
+        "target_loss": vote_step.clipped_losses(losses[0], step),
+        "shadow_loss": vote_step.clipped_losses(losses[1:], step),
         "labels": codes,
-        "target_logits": clipped_log_probabilities(target, step),
-        "shadow_logits": clipped_log_probabilities(shadow, step),
-        "notes": (*notes, *resolution_note(step)),
+        "target_logits": vote_step.clipped_log_probabilities(target, step),
+        "shadow_logits": vote_step.clipped_log_probabilities(shadow, step),
+        "notes": (*notes, *vote_step.resolution_note(step)),
     }
 
 
@@ -112,10 +113,10 @@ def _common_step(every: Iterable[NDArray[Any]]) -> tuple[float | None, bool]:
     """The step of the probabilities [N, C] of the target and then of the shadow models, and whether some underflow."""
     finders = []
     for probabilities in every:
-        finders.append(StepFinder())
+        finders.append(vote_step.StepFinder())
         finders[-1].add(probabilities)
     own, *theirs = (one.resolution() for one in finders)
-    return common_resolution(own, theirs), any(one.underflows() for one in finders)
+    return vote_step.common_resolution(own, theirs), any(one.underflows() for one in finders)
 
 
 def _two_columns(logits: NDArray[Any], shape: tuple[int, ...]) -> NDArray[Any]:
@@ -128,28 +129,14 @@ def _two_columns(logits: NDArray[Any], shape: tuple[int, ...]) -> NDArray[Any]:
 
 def _whole_rows(rows: NDArray[Any], ids: TextArray, *, place: str) -> tuple[NDArray[Any], list[str]]:
     """One model's probabilities [N, C] and what is said about them; rows that are no distributions are refused."""
-    finder = ShareFinder()
+    finder = vote_step.ShareFinder()
     finder.add(rows)
     if (shares := finder.found()) is not None:
-        return whole_shares(rows, shares), [shares_note(shares)]
+        return vote_step.whole_shares(rows, shares), [vote_step.shares_note(shares)]
     wrong = ~((rows >= 0).all(axis=-1) & (np.abs(rows.sum(axis=-1) - 1) < 1e-3))
     if wrong.any():
         raise InputError(f"{place}: record {str(ids[wrong][0])!r} does not hold probabilities that sum to 1.")
     return rows, []
-
-
-_FLAGS = {
-    **dict.fromkeys(("1", "true", "yes", "1.0"), 1),
-    **dict.fromkeys(("0", "false", "no", "0.0"), 0),
-    **dict.fromkeys(("", "none", "nan", "null"), -1),
-}
-_KINDS = {  # of output: the names of its columns, with the number of the class
-    "loss": re.compile("loss()"),
-    "logits": re.compile(r"logit_(\d{1,6})"),
-    "probabilities": re.compile(r"probability_(\d{1,6})"),
-}
-
-Columns = dict[str, list[str]]  # cells by the name of the column; in an array all would be as wide as the longest
 
 
 def tidy_arrays(columns: Columns) -> Arrays:
@@ -254,17 +241,8 @@ def _numbers(cells: Sequence[str], name: str) -> FloatArray:
     return np.array([float(cell) for cell in cells], dtype=np.float64)
 
 
-_ROWS = 10_000  # of one part
-_OF_CELL = 80  # bytes that Python needs for a cell besides its letters
-_POINTER = 8
-_NUMERIC = ("integer", "floating", "boolean", "null", "decimal", "temporal")  # types of columns besides text
-
-
 def parquet_columns(path: Path) -> Columns:
-    """The cells of each column as text; an empty cell is an empty text.
-
-    Texts that are equal are one object, so a long one that stands in every row takes its memory once, as in the file.
-    """
+    """The cells of each column as text; equal texts are one object, so a long one takes its memory once."""
     with needs_extra("Reading parquet", package="pyarrow", extra="tables"):
         import pyarrow as arrow
         import pyarrow.parquet
@@ -325,12 +303,7 @@ def _text(value: Any) -> str:
     return "" if value is None else repr(value) if isinstance(value, float) else str(value).strip()
 
 
-_SEPARATORS = (",", ";", "\t", "|")
-_SAMPLE = 100  # rows that must agree on the separator
-
-
-@dataclass(frozen=True, kw_only=True)
-class TextTable:
+class TextTable(NamedTuple):
     """The columns of a file, each cell as text without spaces around it."""
 
     columns: Columns  # [N] cells by the name of the column
@@ -339,18 +312,14 @@ class TextTable:
 
 
 def read_text_table(path: Path, *, names: Sequence[str] | None = None, separator: str | None = None) -> TextTable:
-    """The columns of a parquet file, or of a text file with separators.
-
-    A text file whose first line is already a record needs ``names`` of the columns. Its separator is by default the one
-    of ``, ; | tab`` that gives every row the most cells.
-    """
+    """The columns of a parquet or text file; ``names`` of them if a text file's first line is already a record."""
     if path.suffix.lower() == ".parquet":
         return TextTable(columns=parquet_columns(path))
     with guarded(path, what="a text table"):
-        return _from_text(path, names=names, separator=separator)
+        return _from_text(path, names, separator)
 
 
-def _from_text(path: Path, *, names: Sequence[str] | None, separator: str | None) -> TextTable:
+def _from_text(path: Path, names: Sequence[str] | None, separator: str | None) -> TextTable:
     text, foreign = _decoded(path)
     if excel := re.match(r"sep=(.)\r?\n", text):  # a line that tells a spreadsheet what separates cells
         separator, text = separator or excel[1], text[excel.end() :]

@@ -1,7 +1,4 @@
-"""Arrays from ``.npz`` and ``.safetensors``: each is judged by its header before anything is read or mapped.
-
-Zip archives are judged by their directory. Large arrays stay in their file: the system reads what is looked at.
-"""
+"""Arrays from ``.npz`` and ``.safetensors``, judged by the header before anything is read, or mapped if it is large."""
 
 from __future__ import annotations
 
@@ -37,6 +34,9 @@ _DIRECTORY = 2**20  # bytes of the list of members: some thousands of them
 _COUNT_FIELD, _SIZE_FIELD = 4, 5  # of what `zipfile` finds at the end of an archive
 _LARGE = 2**20  # bytes from which on an array is mapped; smaller ones are read
 _LOCAL, _LENGTHS = 30, 26  # the header before a member of a zip archive, and where it has the lengths of what follows
+_SAFETENSORS = "a .safetensors file"
+_HEADER = 2**20  # bytes of the list of arrays: thousands of them
+_TENSOR_KINDS = {"BOOL": "?", "U8": "u1", "I8": "i1", "I16": "<i2", "I32": "<i4", "I64": "<i8"}
 
 
 def read_npz(
@@ -46,14 +46,10 @@ def read_npz(
     only: Collection[str] | None = None,
     mapped: Collection[str] = (),
 ) -> dict[str, NDArray[Any]]:
-    """The arrays of an archive: numbers, truth values or text, of one dimension or more.
+    """The arrays of an archive, or ``only`` some: numbers, truth values or text, of one dimension or more.
 
-    Args:
-        path: of the file.
-        known: names that may be in it; any other is refused. Any name by default.
-        only: names to read; others are left alone. All by default.
-        mapped: names of arrays of numbers that stay in the file if they are large and not compressed (`numpy.savez`):
-            the system then reads what is looked at, and no copy is made. The file must not change meanwhile.
+    Names that are not ``known`` are refused. Large arrays of numbers that are ``mapped`` and not compressed stay in the
+    file, which must not change meanwhile: the system reads what is looked at.
     """
     place = str(path)
     check_memory(file_size(path), place=place, what="its members take")
@@ -64,7 +60,11 @@ def read_npz(
         with _open_zip(file, place=place) as archive:
             if not opening.startswith(b"PK"):  # libraries that go by the first bytes would read something else
                 raise InputError(f"{path}: something stands before the archive. Write it with numpy.savez.")
-            return _arrays(archive, path, known=known, only=only, mapped=mapped)
+            wanted = _wanted_members(archive, place, known, only)
+            return {
+                name: _read(archive, member, f"{place}: {name}", path if name in mapped else None)
+                for name, member in wanted.items()
+            }
 
 
 def check_array(path: Path) -> tuple[int, ...]:
@@ -84,8 +84,7 @@ def check_array(path: Path) -> tuple[int, ...]:
 def check_sparse(path: Path, *, name: str = "", dense: bool = False) -> tuple[int, int]:
     """The shape of a sparse matrix that does not lead outside of itself: scipy's code follows it without looking.
 
-    The ``.npz`` file has ``indptr``, ``indices``, ``data`` and ``shape`` of a matrix by rows, with ``name``, such as
-    ``"adj_"``, before each; ``dense`` if all its entries will be written out.
+    ``name``, such as ``"adj_"``, is before each array's name; ``dense`` if all entries will be written out.
     """
     parts = {part: f"{name}{part}" for part in ("indptr", "indices", "data", "shape")}
     found = read_npz(path, only=parts.values())
@@ -135,15 +134,10 @@ def _open_zip(file: IO[bytes], *, place: str) -> zipfile.ZipFile:
     return archive
 
 
-def _arrays(
-    archive: zipfile.ZipFile,
-    path: Path,
-    *,
-    known: Collection[str] | None,
-    only: Collection[str] | None,
-    mapped: Collection[str],
-) -> dict[str, NDArray[Any]]:
-    place = str(path)
+def _wanted_members(
+    archive: zipfile.ZipFile, place: str, known: Collection[str] | None, only: Collection[str] | None
+) -> dict[str, zipfile.ZipInfo]:
+    """The members of these arrays, by name: arrays of plain values, by their headers, within the limit on memory."""
     named = {member.filename.removesuffix(".npy"): member for member in archive.infolist()}
     if len(named) < len(archive.infolist()):
         raise InputError(f"{place}: has an array twice, with and without the ending .npy; save it once.")
@@ -169,10 +163,7 @@ def _arrays(
         needed += room * (kind.itemsize + (_OF_TEXT if kind.kind == "U" else 0))
     raise_faults(faults)
     check_memory(needed, place=place, what="its arrays take")
-    return {
-        name: _read(archive, member, f"{place}: {name}", path if name in mapped else None)
-        for name, member in wanted.items()
-    }
+    return wanted
 
 
 def _header(file: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
@@ -235,9 +226,6 @@ def _check_truth_values(values: NDArray[Any], place: str) -> None:
         raise InputError(f"{place}: is damaged: a truth value is neither 0 nor 1.")
 
 
-_SAFETENSORS = "a .safetensors file"
-_HEADER = 2**20  # bytes of the list of arrays: thousands of them
-_TENSOR_KINDS = {"BOOL": "?", "U8": "u1", "I8": "i1", "I16": "<i2", "I32": "<i4", "I64": "<i8"}
 _TENSOR_KINDS |= {"F16": "<f2", "F32": "<f4", "F64": "<f8"}
 
 

@@ -46,8 +46,7 @@ def private_folder(*names: str) -> Path | None:
 def keep_code_private() -> None:
     """Let torch's compilers and Triton keep code in the user's private folder; call it before they are used.
 
-    A folder that the user named in ``TORCHINDUCTOR_CACHE_DIR`` or ``TRITON_CACHE_DIR`` stays, if it does not depend on
-    the working folder. Where the user has no private folder, code is kept until the process ends.
+    An absolute folder that the user named stays. Without a private folder, code is kept until the process ends.
     """
     for variable, name in _CACHES.items():
         if not Path(os.environ.get(variable, "")).is_absolute():
@@ -57,8 +56,7 @@ def keep_code_private() -> None:
 def import_numba() -> ModuleType:
     """numba, without the settings of a file in the working folder; those of the environment count as ever.
 
-    numba reads that file when it is imported, and again before it compiles a function. A process that has imported
-    numba before keeps the settings that it has: they are not ours to change.
+    It reads that file when it is imported and before it compiles. What was imported before keeps its settings.
     """
     finder = _WithoutFile()
     sys.meta_path.insert(0, finder)

@@ -1,7 +1,4 @@
-"""JSON and YAML from untrusted files: every key once, numbers that are numbers, limits on size and nesting.
-
-YAML is read by the safe loader alone, and what aliases expand to is limited too.
-"""
+"""JSON and YAML from untrusted files: safe loaders, every key once, limits on size, nesting and aliases."""
 
 from __future__ import annotations
 
@@ -21,13 +18,15 @@ _TIMES = 3  # the bytes, the text and the texts in it
 _OF_ENTRY = 64  # bytes that Python needs for a value besides its letters
 _JSON_DEPTH = 200
 _JSON_DIGITS = 400  # of the largest float there are 309
+_BYTES = 256 * 2**10  # of a file of settings
+_ENTRIES = 10_000  # in it
+_YAML_DEPTH = 50
+_YAML_DIGITS = 100  # of a number
+_NUMBERS = (":int", ":float")  # how their tags end
 
 
 def read_json(path: Path, *, advice: str = "", missing: str = "there is no such file.") -> dict[str, Any]:
-    """A JSON file that holds a dictionary; ``advice`` is what to do about a damaged one.
-
-    No NaN, no infinite number, no key twice, and at most 200 levels.
-    """
+    """A JSON file that holds a dictionary: no NaN, no infinite number, no key twice, and at most 200 levels."""
     content = read_content(path, times=_TIMES, missing=missing)
     entries = sum(content.count(sign) for sign in (b",", b"[", b"{", b":"))
     check_memory(_TIMES * len(content) + _OF_ENTRY * entries, place=str(path), what="once read it may take")
@@ -74,13 +73,6 @@ def _check_depth(found: Any) -> None:
         nested = [one for one in level if isinstance(one, dict | list)]
         level = [inside for one in nested for inside in (one.values() if isinstance(one, dict) else one)]
         depth += 1
-
-
-_BYTES = 256 * 2**10
-_ENTRIES = 10_000
-_YAML_DEPTH = 50
-_YAML_DIGITS = 100  # of a number
-_NUMBERS = (":int", ":float")  # how their tags end
 
 
 def read_settings(path: Path) -> dict[Any, Any]:

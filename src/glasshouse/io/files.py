@@ -23,6 +23,20 @@ from pathlib import Path
 
 from glasshouse.core.errors import InputError, shortened
 
+_CANNOT_SYNC = (errno.EINVAL, errno.ENOTSUP, errno.EBADF)  # some network disks have no sync of folders
+_SHARED: ContextVar[bool | None] = ContextVar("_SHARED", default=None)  # None: as the environment says
+# files that a run's list leaves out: each can be written again from the others
+MADE_AGAIN = ("report.html", "run.json", "appendix.html", "appendix.md", "appendix.json")
+_UNFINISHED, _ASIDE = "glasshouse-unfinished", "glasshouse-replaced"
+_OURS = re.compile(rf"\.(.+)\.({_UNFINISHED}|{_ASIDE})-[a-z0-9_]{{8}}", re.DOTALL)
+_OLDER = re.compile(r"\..+\.unfinished-[a-z0-9_]{8}", re.DOTALL)  # files only: earlier versions named them so
+_TRIES = 5
+_TAKEN_AWAY = "other programs remove new files there"
+NOTHING_LEFT = "Nothing was left behind."
+_HERE = -100  # AT_FDCWD: paths are relative to the working folder
+_EXCHANGE = 2  # RENAME_EXCHANGE
+_CANNOT = (errno.ENOSYS, errno.EINVAL, errno.ENOTSUP, errno.EPERM)  # the kernel, the file system, or a sandbox
+
 
 def resolved(path: Path | str) -> Path:
     """The absolute path of a place, without links; links in a circle are refused."""
@@ -34,13 +48,7 @@ def resolved(path: Path | str) -> Path:
 
 
 def check_name(path: Path | str) -> None:
-    r"""Refuse a name that the system cannot use: too long, with a zero in it, or below links in a circle.
-
-    Example:
-        >>> check_name("a\0b")
-        Traceback (most recent call last):
-        glasshouse.InputError: 'a\x00b': is not a place: embedded null byte.
-    """
+    """Refuse a name that the system cannot use: too long, with a zero in it, or below links in a circle."""
     try:
         with contextlib.suppress(FileNotFoundError, NotADirectoryError, PermissionError):
             Path(path).lstat()
@@ -49,16 +57,9 @@ def check_name(path: Path | str) -> None:
         raise InputError(f"{shortened(str(path))}: is not a place: {said}.") from error
 
 
-_CANNOT_SYNC = (errno.EINVAL, errno.ENOTSUP, errno.EBADF)  # some network disks have no sync of folders
-_SHARED: ContextVar[bool | None] = ContextVar("_SHARED", default=None)  # None: as the environment says
-
-
 @contextmanager
 def sharing(shared: bool = True) -> Iterator[None]:
-    """Let others read what is written in the block, as far as the umask allows; without it, only the owner can.
-
-    The environment variable ``GLASSHOUSE_SHARED=1`` does the same for a whole process.
-    """
+    """Let others read what is written in the block, as the umask allows; ``GLASSHOUSE_SHARED=1`` does it everywhere."""
     token = _SHARED.set(shared)
     try:
         yield
@@ -68,24 +69,22 @@ def sharing(shared: bool = True) -> Iterator[None]:
 
 def file_mode() -> int:
     """The mode of a new file."""
-    return _mode(0o666) if _shared() else 0o600
+    return _mode(0o666)
 
 
 def folder_mode() -> int:
     """The mode of a new folder."""
-    return _mode(0o777) if _shared() else 0o700
-
-
-def _shared() -> bool:
-    asked = _SHARED.get()
-    said = os.environ.get("GLASSHOUSE_SHARED", "").lower()
-    return said not in ("", "0", "no", "false") if asked is None else asked
+    return _mode(0o777)
 
 
 def _mode(most: int) -> int:
+    """What the owner has of a mode or, where files are shared, what the umask leaves of it."""
+    asked = _SHARED.get()
+    if asked is None:
+        asked = os.environ.get("GLASSHOUSE_SHARED", "").lower() not in ("", "0", "no", "false")
     umask = os.umask(0)
     os.umask(umask)
-    return most & ~umask
+    return most & ~umask if asked else most & 0o700
 
 
 def make_folders(path: Path) -> None:
@@ -131,10 +130,6 @@ def _opened(folder: Path) -> Iterator[int | None]:
         os.close(handle)
 
 
-# files that a run's list leaves out: each can be written again from the others
-MADE_AGAIN = ("report.html", "run.json", "appendix.html", "appendix.md", "appendix.json")
-
-
 def digest(path: Path) -> str:
     """SHA-256 of a file's content, as ``run.json`` keeps it."""
     with path.open("rb") as file:
@@ -142,10 +137,7 @@ def digest(path: Path) -> str:
 
 
 def strange_file(folder: Path, *, read: bool = False) -> str:
-    """The first file in a run's folder that its list does not name or, if files are read, that was changed since.
-
-    Empty if the list describes all of them.
-    """
+    """The first file in a run's folder that its list does not name or, if files are read, that was changed; or ""."""
     listed = _listed(folder / "run.json")
     if listed is None and read:
         return f"{folder}: is not a run of Glasshouse (it has no run.json that lists its files)"
@@ -183,13 +175,6 @@ def _listed(manifest: Path) -> dict[str, str] | None:
         return {str(name): str(known["sha256"]) for name, known in found["files"].items()}
     except (ValueError, RecursionError, KeyError, TypeError, AttributeError):
         return None
-
-
-_UNFINISHED, _ASIDE = "glasshouse-unfinished", "glasshouse-replaced"
-_OURS = re.compile(rf"\.(.+)\.({_UNFINISHED}|{_ASIDE})-[a-z0-9_]{{8}}", re.DOTALL)
-_OLDER = re.compile(r"\..+\.unfinished-[a-z0-9_]{8}", re.DOTALL)  # files only: earlier versions named them so
-_TRIES = 5
-_TAKEN_AWAY = "other programs remove new files there"
 
 
 @contextmanager
@@ -303,9 +288,6 @@ def _is_at(handle: int, path: Path | str) -> bool:
         return False
 
 
-NOTHING_LEFT = "Nothing was left behind."
-
-
 def write_file(path: Path | str, content: bytes | str, *, once: bool = False) -> Path:
     """Write a file, and the folders above it, so that a reader finds the old content or the new one, never a part.
 
@@ -350,18 +332,8 @@ def said_clearly(path: Path, *, kept: str = NOTHING_LEFT) -> Iterator[None]:
         raise InputError(f"{path}: cannot be written: {error.strerror or error}. {kept}") from error
 
 
-_HERE = -100  # AT_FDCWD: paths are relative to the working folder
-_EXCHANGE = 2  # RENAME_EXCHANGE
-_CANNOT = (errno.ENOSYS, errno.EINVAL, errno.ENOTSUP, errno.EPERM)  # the kernel, the file system, or a sandbox
-
-
 def exchange(one: Path, other: Path) -> bool:
-    """Exchange the names of two folders of one disk, so that at every moment both names exist.
-
-    Returns:
-        False where the system cannot do it (Linux 3.15 and glibc 2.28 can, most file systems too); nothing has changed
-        then.
-    """
+    """Exchange the names of two folders of one disk in one step; False, and nothing changed, where it cannot be."""
     try:
         call = ctypes.CDLL(None, use_errno=True).renameat2
     except (OSError, TypeError, AttributeError):  # TypeError: Windows has no library without a name

@@ -12,39 +12,27 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from glasshouse.core.errors import InputError
-from glasshouse.io.files import (
-    NOTHING_LEFT,
-    aside,
-    check_name,
-    clean_leftovers,
-    exchange,
-    folder_mode,
-    locked,
-    make_folders,
-    remove_folder,
-    said_clearly,
-    set_aside,
-    strange_file,
-    sync_folder,
-    unfinished_folder,
-)
+from glasshouse.io import files
+from glasshouse.io.files import exchange
 
 PAGE_MARK = " · Glasshouse</title>"  # near the start of every page that Glasshouse writes
 RECORD_MARK = "glasshouse_record"  # the first key of an evidence file for programs
 _MARKS = (PAGE_MARK, RECORD_MARK, 'classname="glasshouse.policy"')  # the last: of the findings for a build server
 _UNTOUCHED = "Nothing was changed."
+_LOG = logging.getLogger("glasshouse")
+_TAKEN = (errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR)
+_TRIES = 5
 
 
 def check_free(path: Path | str, *, overwrite: bool = False) -> None:
     """Refuse a place that `new_folder` would refuse: call it before the long work, not after.
 
     A link to a folder is followed, and stays. With ``overwrite``, a folder is replaced only if its ``run.json`` lists
-    every file in it, unchanged. A file that is not listed, or was changed, belongs to the user, and the folder stays.
-    What killed runs left beside the place is removed.
+    every file in it, unchanged: any other is the user's. What killed runs left beside the place is removed.
     """
     path = real_place(path)
-    with said_clearly(path, kept=_UNTOUCHED):
-        clean_leftovers(path.parent)
+    with files.said_clearly(path, kept=_UNTOUCHED):
+        files.clean_leftovers(path.parent)
         if path.exists() and not path.is_dir():
             raise InputError(f"{path}: is a file; give a folder to write the run into.")
         if path.exists():
@@ -54,7 +42,7 @@ def check_free(path: Path | str, *, overwrite: bool = False) -> None:
                 raise InputError(
                     f"{path}: already holds something. Choose another folder, or overwrite it (--overwrite)."
                 )
-            if fault := strange_file(path, read=True):
+            if fault := files.strange_file(path, read=True):
                 raise InputError(f"{fault}, so the folder is not overwritten. Choose another, or delete it yourself.")
         _probe(path)
 
@@ -62,7 +50,7 @@ def check_free(path: Path | str, *, overwrite: bool = False) -> None:
 def check_page(path: Path | str) -> None:
     """Refuse to write a page where it cannot be written, or over a file that Glasshouse did not write."""
     path = Path(path)
-    with said_clearly(path, kept=_UNTOUCHED):
+    with files.said_clearly(path, kept=_UNTOUCHED):
         if path.is_symlink():
             raise InputError(f"{path}: is a link, which is not followed. Give the file itself.")
         if path.is_dir():
@@ -71,14 +59,14 @@ def check_page(path: Path | str) -> None:
             raise InputError(f"{path}: is not a plain file. Give a file for the page.")
         if path.exists() and path.stat().st_size and not _marked(path):
             raise InputError(f"{path}: is not a page of Glasshouse, so it is not overwritten. Choose another file.")
-        clean_leftovers(path.parent)
+        files.clean_leftovers(path.parent)
         _probe(path)
 
 
 def found_run(path: Path | str) -> Path:
     """Where a run is: in its place, or beside it if a process was killed between the two steps of replacing it."""
     path = Path(path)
-    return aside(path) or path
+    return files.aside(path) or path
 
 
 def is_free(path: Path) -> bool:
@@ -89,7 +77,7 @@ def is_free(path: Path) -> bool:
 def real_place(path: Path | str) -> Path:
     """The folder itself if the path is a link to it, so that the link stays; a link that leads nowhere is refused."""
     path = Path(path)
-    check_name(path)
+    files.check_name(path)
     if path.is_symlink():
         if not path.exists():
             raise InputError(f"{path}: is a link to {path.readlink()}, which does not exist. Remove the link.")
@@ -123,48 +111,40 @@ def _probe(path: Path) -> None:
     """Try to make a folder where one will be made; permissions alone do not show a full or read-only disk."""
     while not path.parent.exists():
         path = path.parent
-    with unfinished_folder(path) as building, contextlib.suppress(FileNotFoundError):
+    with files.unfinished_folder(path) as building, contextlib.suppress(FileNotFoundError):
         building.rmdir()
-
-
-_LOG = logging.getLogger("glasshouse")
-_TAKEN = (errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR)
-_TRIES = 5
 
 
 @contextmanager
 def new_folder(path: Path | str, *, overwrite: bool = False) -> Iterator[Path]:
     """A folder to fill, which takes its name only when the block ends without an error.
 
-    A process that is killed, at any moment, leaves the earlier run or the new one, complete and under its name. What it
-    left unfinished is removed by the next call for a folder in the same place.
-
-    A folder that is not empty is refused unless ``overwrite``: an earlier run is then replaced, in one step. One with
-    anything else stays.
+    A process that is killed, at any moment, leaves the earlier run or the new one, complete and under its name. With
+    ``overwrite`` an earlier run is replaced, in one step; a folder with anything else in it stays.
     """
     check_free(path, overwrite=overwrite)
     path = real_place(path)
     earlier = not is_free(path)
-    kept = "The earlier run there is unchanged." if earlier else NOTHING_LEFT
-    with said_clearly(path, kept=kept):
-        make_folders(path.parent)
-        with unfinished_folder(path) as building:
+    kept = "The earlier run there is unchanged." if earlier else files.NOTHING_LEFT
+    with files.said_clearly(path, kept=kept):
+        files.make_folders(path.parent)
+        with files.unfinished_folder(path) as building:
             try:
                 yield building
-                building.chmod(folder_mode())
-                sync_folder(building)
+                building.chmod(files.folder_mode())
+                files.sync_folder(building)
                 replaced = _put(building, path, overwrite=overwrite)
-                sync_folder(path.parent)  # before the earlier run goes: a crash must not leave neither
+                files.sync_folder(path.parent)  # before the earlier run goes: a crash must not leave neither
             except BaseException as error:
-                remove_folder(building)
+                files.remove_folder(building)
                 if not isinstance(error, InputError):
                     raise
                 # of a file in the folder: say it under the name that the file would have
                 faults = [fault.replace(str(building), str(path)) for fault in error.faults]
-                raise InputError(*(fault.replace(NOTHING_LEFT, kept) for fault in faults)) from error
+                raise InputError(*(fault.replace(files.NOTHING_LEFT, kept) for fault in faults)) from error
             try:
                 if replaced is not None:
-                    remove_folder(replaced)
+                    files.remove_folder(replaced)
             except OSError as error:  # the new run is in place
                 told = "%s: the earlier run cannot be removed: %s. The new run is complete."
                 _LOG.warning(told, replaced, error.strerror)
@@ -188,9 +168,9 @@ def _put(building: Path, path: Path, *, overwrite: bool) -> Path | None:
 
 def _exchanged(building: Path, path: Path) -> Path:
     """Exchange the new run with the earlier one; back again if a file came to it in the last moment."""
-    with locked(path):
+    with files.locked(path):
         exchanged = exchange(building, path)
-        old = building if exchanged else set_aside(path)
+        old = building if exchanged else files.set_aside(path)
         if not exchanged:  # in two steps: between them, readers and the next run find the earlier run aside
             try:
                 building.rename(path)
@@ -198,7 +178,7 @@ def _exchanged(building: Path, path: Path) -> Path:
                 if not os.path.lexists(path):
                     old.rename(path)
                 raise
-        if strange := strange_file(old):
+        if strange := files.strange_file(old):
             if exchanged:
                 exchange(building, path)
             else:

@@ -13,10 +13,9 @@ from glasshouse.io.limits import check_memory
 
 @contextmanager
 def guarded(place: Path | str, *, what: str, advice: str = "") -> Iterator[None]:
-    """Around everything that a library does with a stranger's file: each fault becomes an `InputError`.
+    """Around everything that a library does with a stranger's file: each fault, of any kind, becomes an `InputError`.
 
-    There is no list of exceptions to keep complete: a damaged file can make a library fail in any way. An error names
-    the ``place`` of the file, ``what`` it should be, such as ``"a .npz file"``, and a sentence of ``advice``.
+    It names the ``place``, ``what`` the file should be, such as ``"a .npz file"``, and a sentence of ``advice``.
     """
     after = f" {advice}" if advice else ""
     try:
@@ -53,10 +52,7 @@ def file_size(path: Path, *, missing: str = "there is no such file.") -> int:
 
 
 def read_content(path: Path, *, times: int = 1, missing: str = "there is no such file.") -> bytes:
-    """The content of a plain file, if what is made of it stays within the limit on memory.
-
-    ``times`` is how much larger than the file it is once it is read, at most; 0 for a file of any size.
-    """
+    """The content of a plain file that, once read, is at most ``times`` as large within the memory limit; 0: any."""
     check_memory(times * file_size(path, missing=missing), place=str(path), what="once read it may take")
     with guarded(path, what="a file"):
         return path.read_bytes()

@@ -41,9 +41,8 @@ def memory_limit(most: int | str) -> Iterator[None]:
 def process_limit() -> Iterator[None]:
     """Within the block, the process takes at most twice the limit in all, whatever it does: more is a `MemoryError`.
 
-    No estimate of what reading and scoring need could be right for every file. Where the process takes so much already,
-    it may take the limit once more. Processes that it starts within the block inherit the bound, each for itself. Only
-    where the system can do it (Linux).
+    Where it takes so much already, it may take the limit once more. Processes that it starts inherit the bound, each
+    for itself. Only where the system can do it (Linux).
     """
     if _taken() is None:
         yield
@@ -71,11 +70,7 @@ def limits_for_workers() -> tuple[int, bool]:
 
 
 def keep_limits(most: int, bounded: bool) -> None:
-    """What a worker does first: it has the limits of the process that started it, until it ends.
-
-    The system has handed the bound down to it already. But libraries must have their threads and buffers before they
-    are near it, as in `process_limit`.
-    """
+    """What a worker does first: it has the limits of the process that started it; the bound is set already."""
     _LIMIT.set(most)
     _BOUNDED.set(bounded)
     if bounded:
@@ -85,9 +80,8 @@ def keep_limits(most: int, bounded: bool) -> None:
 def _start_libraries() -> None:
     """Let numerical libraries take now what they cannot do without: their threads, and the buffers of OpenBLAS.
 
-    They take it when they first work. Where the limit then forbids it, OpenMP ends the process, and OpenBLAS ends it,
-    asks again for ever, or waits for threads that never came. Buffers are taken for every thread that may work at once;
-    pages that nobody writes to cost nothing.
+    They take it when they first work: where the limit then forbids it, OpenMP ends the process, and OpenBLAS ends it or
+    waits without end. Pages that nobody writes to cost nothing.
     """
     import ctypes
 

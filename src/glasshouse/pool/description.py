@@ -1,7 +1,4 @@
-"""A trainer down to its values, as plain data: a later process must find the same to use the same models.
-
-A library is named with its version. Code of the user is described by what it does, without its place in a file.
-"""
+"""A trainer down to its values, as plain data: a later process must find the same to use the same models."""
 
 from __future__ import annotations
 
@@ -28,14 +25,17 @@ from glasshouse.core.optional import installed_version, is_made_by, is_tensor
 from glasshouse.training.trainer import Versioned
 
 _PYTHON = f"python {sys.version_info.major}.{sys.version_info.minor}"
+Walk = Callable[[Any, str], Any]  # a value and its path to a tree of plain data
+_GLOBAL = {"LOAD_GLOBAL", "LOAD_NAME", "LOAD_FROM_DICT_OR_GLOBALS"}
+_METHODS = (types.MethodDescriptorType, types.WrapperDescriptorType)
+_MACHINERY = (*_METHODS, types.GetSetDescriptorType, types.MemberDescriptorType)  # what Python itself puts into a class
+_LONG = 64  # a longer list or dictionary is kept as a digest
+_BUILTIN = (types.BuiltinFunctionType, types.MethodWrapperType)
+_NOT_PLAIN = object()
 
 
 def library_of(module: str | None) -> str | None:
-    """The library that a module belongs to, with its version; None if it is the user's own code.
-
-    A module is a library's if it is where Python installs packages. The user's own package that is installed in place
-    (``pip install -e``) is the user's code.
-    """
+    """The library of a module, with its version, if it is where Python installs packages; None for the user's own."""
     top = (module or "").partition(".")[0]
     if top in ("", "__main__"):
         return None
@@ -69,13 +69,6 @@ def _version(top: str, module: ModuleType | None) -> str:
     return told.partition("+")[0]
 
 
-Walk = Callable[[Any, str], Any]  # a value and its path to a tree of plain data
-
-_GLOBAL = {"LOAD_GLOBAL", "LOAD_NAME", "LOAD_FROM_DICT_OR_GLOBALS"}
-_METHODS = (types.MethodDescriptorType, types.WrapperDescriptorType)
-_MACHINERY = (*_METHODS, types.GetSetDescriptorType, types.MemberDescriptorType)  # what Python itself puts into a class
-
-
 def named(thing: Any) -> str | None:
     """A function, class or other object of a library by its name and version; None if it is not from a library."""
     module = getattr(thing, "__module__", None)
@@ -85,11 +78,7 @@ def named(thing: Any) -> str | None:
 
 
 def function_tree(function: FunctionType, walk: Walk, path: str) -> dict[str, Any]:
-    """A function: its code, its defaults, its closure, and the globals that it reads.
-
-    A library's function is described by its name instead of its code. Its closure is still described, since a decorator
-    holds the function that it decorates in its closure.
-    """
+    """A function: its code, defaults and closure, and the globals that it reads; of a library's, name and closure."""
     code = function.__code__
     home = function.__globals__.get("__name__")
     tree: dict[str, Any] = {"(function)": code.co_qualname}
@@ -191,11 +180,7 @@ def _defaults(function: FunctionType) -> dict[str, Any]:
 
 
 def _code_tree(code: CodeType) -> dict[str, Any]:
-    """Code as Python runs it: no line numbers, no comments, no docstring.
-
-    Constants are numbered again, in the order of their use, since a docstring takes the first number and shifts all
-    others. A changed constant then changes nothing else.
-    """
+    """Code as Python runs it: no line numbers, comments or docstring, which would shift the numbers of constants."""
     constants: dict[str, Any] = {}
     steps = []
     for step in dis.get_instructions(code):
@@ -205,14 +190,9 @@ def _code_tree(code: CodeType) -> dict[str, Any]:
             constants.setdefault(repr(tree), tree)
             argument = list(constants).index(repr(tree))
         steps.append((step.opname, argument))
-    parts = (
-        steps,
-        code.co_exceptiontable.hex(),
-        code.co_varnames,
-        code.co_freevars,
-        code.co_cellvars,
-        (code.co_argcount, code.co_posonlyargcount, code.co_kwonlyargcount, code.co_flags),
-    )
+    names = (code.co_varnames, code.co_freevars, code.co_cellvars)
+    counts = (code.co_argcount, code.co_posonlyargcount, code.co_kwonlyargcount, code.co_flags)
+    parts = (steps, code.co_exceptiontable.hex(), *names, counts)
     return {"constants": list(constants.values()), "names": list(code.co_names), "steps": _digest(repr(parts).encode())}
 
 
@@ -225,16 +205,8 @@ def _constant(value: Any) -> Any:
     return repr(value)
 
 
-_LONG = 64  # a longer list or dictionary is kept as a digest
-_BUILTIN = (types.BuiltinFunctionType, types.MethodWrapperType)
-
-
 def describe(trainer: Any) -> Any:
-    """A trainer as a tree of dictionaries, lists and values: the same in every process, different after any change.
-
-    Functions are described by their code, defaults, closures and the globals that they read, and so on for everything
-    that these hold; arrays and tensors by digests; what a library defines by its name and version.
-    """
+    """A trainer as a tree of dictionaries, lists and values: the same in every process, different after any change."""
     try:
         return _Walker()(trainer, "trainer")
     except _UndescribableError as error:
@@ -360,7 +332,10 @@ class _Walker:
             tree["(made by)"] = self(make, f"{path}.(made by)")
         if arguments:
             tree["(arguments)"] = self(arguments, path)
-        own = vars(value) if hasattr(value, "__dict__") and _may_hide(kind) else {}
+        # where the user's code decides what is copied, it may leave out what affects the training
+        mine = [vars(base) for base in kind.__mro__ if named(base) is None]
+        hides = any(name in one for one in mine for name in ("__getstate__", "__reduce__", "__reduce_ex__"))
+        own = vars(value) if hides and hasattr(value, "__dict__") else {}
         for part in (own, *(state if isinstance(state, tuple) else (state,))):
             if isinstance(part, dict) and all(isinstance(name, str) for name in part):
                 tree |= _each({name: part[name] for name in sorted(part) if name not in tree}, self, path)
@@ -373,12 +348,6 @@ class _Walker:
         return tree
 
 
-def _may_hide(kind: type) -> bool:
-    """Whether the user's code decides what is copied of an object, and so may leave out what affects the training."""
-    mine = [vars(base) for base in kind.__mro__ if named(base) is None]
-    return any(name in one for one in mine for name in ("__getstate__", "__reduce__", "__reduce_ex__"))
-
-
 def _reduced(value: Any, path: str) -> Any:
     """How Python would copy an object: its name, or the function that makes it, arguments, state, items and entries."""
     try:
@@ -387,9 +356,6 @@ def _reduced(value: Any, path: str) -> Any:
     except Exception:
         kind = f"{type(value).__module__}.{type(value).__qualname__}"
         raise _UndescribableError(f"{path}: holds an object of type {kind}") from None
-
-
-_NOT_PLAIN = object()
 
 
 def _plain(value: Any) -> Any:

@@ -1,6 +1,7 @@
-"""The pool's folder: a file and a manifest for each model, and a description of what all models share.
+"""The pool's folder: a file and a manifest for each model, what all models share, and locks of those in training.
 
-Which process trains which models is a lock that the operating system releases when a process dies.
+Weights are kept of modules that the trainer builds itself, of all other models what they answered: a stored estimator
+could hold code, or numbers that compiled code follows without looking. Nothing else is ever read.
 """
 
 from __future__ import annotations
@@ -13,16 +14,26 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
+import safetensors.numpy
 from filelock import FileLock, Timeout
+from numpy.typing import NDArray
 
+from glasshouse.core.arrays import BoolArray
 from glasshouse.core.errors import InputError, raise_faults
+from glasshouse.core.optional import is_module
+from glasshouse.data import AnyPopulation
 from glasshouse.io.documents import read_json
 from glasshouse.io.files import digest, file_mode, make_folders, write_file
-from glasshouse.io.guarded import file_size, read_content
+from glasshouse.io.guarded import file_size, guarded, read_content
 from glasshouse.io.limits import lacks_memory
 from glasshouse.pool.description import differences, digest_of
-from glasshouse.pool.model_files import KINDS, StoredModel
+from glasshouse.query.adapters import KeptAnswers
+from glasshouse.query.classify import QueryOptions, query
+from glasshouse.query.regress import population_predictions, predict
 
+KINDS = ("torch", "answers")
+_AGAIN = "Delete this model's files to train it again."
 _FORMAT = 2  # format 1 described a trainer by one line of text only
 
 _SHARED = ("data", "trainer_sha256", "seed", "fraction")
@@ -30,6 +41,93 @@ _OWN = "pool_sha256"  # of pool.json itself, without this entry
 _OF_MODEL = "manifest_sha256"  # the same of a model's manifest
 _SHOWN = 8  # differences that a message lists
 _LOCKS = 61  # files of locks, each open while it is held; a prime: numbers of groups are multiples of their size
+
+
+class StoredModel(NamedTuple):
+    """A model as bytes: what kind it is, its content, and figures of its training."""
+
+    kind: str
+    content: bytes
+    metrics: dict[str, float]
+
+
+def kind_of(trainer: Any, population: AnyPopulation) -> str:
+    """How a trainer's models are kept: ``"torch"`` weights if it can rebuild them (``restore``), else ``"answers"``."""
+    if hasattr(trainer, "restore"):
+        return "torch"
+    if population.independent:
+        return "answers"
+    raise InputError(
+        "pool: a model of your own trainer cannot be rebuilt from its weights, and an audit of a graph queries it "
+        "again. Give the trainer a method restore(data, tensors), or leave out the pool."
+    )
+
+
+def stored(
+    model: Any, trainer: Any, population: AnyPopulation, *, members: BoolArray, how: QueryOptions | None = None
+) -> StoredModel:
+    """A trained model as bytes, the same for the same weights; or its answers. With figures of its training."""
+    if kind_of(trainer, population) == "answers":
+        data, how = population.training_data, how or QueryOptions()
+        if data.regression:
+            kept = KeptAnswers(population_predictions(model, data, QueryOptions()))
+        else:
+            kept = how.kept(model, data)
+        metrics = _metrics(kept, trainer, population, members, how)
+        return StoredModel("answers", safetensors.numpy.save(kept.arrays()), metrics)
+    if not is_module(model):
+        raise InputError(
+            f"pool: the trainer has a method restore, but made a {type(model).__name__} and not a torch module. "
+            f"Return a module, or remove restore."
+        )
+    from safetensors.torch import save
+
+    # copies, since tensors that share memory are written out one by one
+    tensors = {name: value.detach().cpu().contiguous().clone() for name, value in model.state_dict().items()}
+    usual = how if how is not None and how.own else QueryOptions()
+    return StoredModel("torch", save(tensors), _metrics(model, trainer, population, members, usual))
+
+
+def _metrics(
+    model: Any, trainer: Any, population: AnyPopulation, members: BoolArray, how: QueryOptions
+) -> dict[str, float]:
+    """How well a model does on members and others; a trainer may have its own figures."""
+    data = population.training_data
+    if hasattr(trainer, "metrics"):
+        return dict(trainer.metrics(data, members, model))
+    if not population.independent:
+        return {}
+    if data.regression:
+        return predict(model, data).figures(members)
+    answers = query(model, data, how=how)
+    figures = answers.figures(members)
+    if not how.labels_only:
+        figures["train_loss"] = float(answers.loss[members].mean())
+    return {name: value for name, value in figures.items() if np.isfinite(value)}
+
+
+def restored(kind: str, content: bytes, trainer: Any, population: AnyPopulation) -> Any:
+    """The model again, or its answers; a kind that this trainer never makes is refused before it is read."""
+    if kind != (wanted := kind_of(trainer, population)):
+        raise InputError(
+            f'is of kind "{kind}", but models of this trainer are of kind "{wanted}". It was not read: the pool was '
+            f"changed. {_AGAIN}"
+        )
+    with guarded("its .safetensors file", what=f"a stored model of kind {kind}", advice=_AGAIN):
+        if kind == "torch":
+            from safetensors.torch import load
+
+            return trainer.restore(population.training_data, load(content))
+        return _answers(safetensors.numpy.load(content), len(population))
+
+
+def _answers(arrays: dict[str, NDArray[Any]], records: int) -> KeptAnswers:
+    """Kept answers [N, C], checked to be numbers about this population."""
+    logits, correct = arrays["logits"], arrays.get("correct")
+    fits = logits.dtype == np.float64 and logits.ndim == 2 and len(logits) == records and bool((logits < np.inf).all())
+    if not fits or (correct is not None and (correct.dtype != np.bool_ or correct.shape != (records,))):
+        raise InputError(f"does not hold answers about {records} records. {_AGAIN}")
+    return KeptAnswers(logits, correct)
 
 
 class Identity(NamedTuple):
@@ -43,9 +141,8 @@ class Identity(NamedTuple):
 class PoolFolder:
     """Models on disk, each complete or absent: its manifest is written last and holds its checksum.
 
-    The folder is made if it does not exist; that of a pool with another identity is refused, with what differs. Where
-    answers are kept and not models, ``question`` is what was asked, `describe` of a `QueryOptions.question`: answers to
-    other questions than the usual one have files of their own.
+    Where answers are kept and not models, ``question`` is what was asked, `describe` of a `QueryOptions.question`:
+    answers to other questions than the usual one have files of their own.
     """
 
     def __init__(self, path: Path | str, identity: Identity, *, question: Any = None) -> None:
@@ -207,10 +304,7 @@ def _is_sealed(found: dict[str, Any], seal: str) -> bool:
 
 
 class Claims:
-    """Locks of groups of models, which the system releases when a process dies; a file stands for some of the groups.
-
-    The files, ``.claims`` and ``.claims-0`` to ``-60``, stay in the pool's folder, empty.
-    """
+    """Locks of groups of models, ``.claims`` and ``.claims-0`` to ``-60``; the system releases a dead process's."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder

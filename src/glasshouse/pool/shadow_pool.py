@@ -14,17 +14,19 @@ from typing import Any, NamedTuple
 
 from glasshouse.compute import Compute, ThisProcess
 from glasshouse.core.arrays import BoolArray
-from glasshouse.core.errors import InputError, naming
+from glasshouse.core.errors import InputError, naming, placed
 from glasshouse.core.optional import installed_version
 from glasshouse.core.progress import note_work, track
 from glasshouse.core.randomness import seed_for
-from glasshouse.data import AnyPopulation, as_members, as_population, complementary_halves, random_subsets
+from glasshouse.data import AnyPopulation, Units, as_members, as_population, complementary_halves, random_subsets
 from glasshouse.io.files import check_name, clean_leftovers
 from glasshouse.pool.description import describe, digest_of
-from glasshouse.pool.folder import Claims, Identity, PoolFolder
-from glasshouse.pool.model_files import StoredModel, kind_of, restored, stored
+from glasshouse.pool.folder import Claims, Identity, PoolFolder, StoredModel, kind_of, restored, stored
 from glasshouse.query.classify import QueryOptions
 from glasshouse.training.trainer import Trainer
+
+_LIBRARIES = ("numpy", "scikit-learn", "torch")  # whose versions a manifest holds; torch is an extra
+_LOG = logging.getLogger("glasshouse")
 
 
 class Group(NamedTuple):
@@ -56,10 +58,6 @@ def groups_of(members: BoolArray, seeds: Sequence[int], size: int) -> list[Group
     """Consecutive models, ``size`` at a time."""
     parts = [slice(start, min(start + size, len(members))) for start in range(0, len(members), size)]
     return [Group(tuple(range(part.start, part.stop)), members[part], tuple(seeds[part])) for part in parts]
-
-
-_LIBRARIES = ("numpy", "scikit-learn", "torch")  # whose versions a manifest holds; torch is an extra
-_LOG = logging.getLogger("glasshouse")
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -118,16 +116,20 @@ class ShadowPool:
         folder: Path | str | None = None,
         compute: Compute | None = None,
         how: QueryOptions | None = None,
+        units: Units | None = None,
     ) -> ShadowPool:
         """A pool by the paper's Algorithm 1; by independent draws if ``fraction`` is not one half.
 
-        One model has no complement, so it is an independent draw; a pool of none is empty.
+        One model has no complement, so it is an independent draw; a pool of none is empty. Units, by default those of
+        the population, are drawn whole.
         """
+        units = getattr(population, "unit", None) if units is None else units
         count = len(as_population(population))
         if fraction == 0.5 and shadows not in (0, 1):
-            members = complementary_halves(count, models=shadows, seed=seed)
+            members = complementary_halves(count, models=shadows, seed=seed, units=units)
         else:
-            members = random_subsets(count, models=shadows, fraction=fraction, seed=seed, stream="shadow subset")
+            drawn: dict[str, Any] = {"fraction": fraction, "seed": seed, "stream": "shadow subset", "units": units}
+            members = random_subsets(count, models=shadows, **drawn)
         return cls(
             population=population,
             trainer=trainer,
@@ -150,10 +152,9 @@ class ShadowPool:
             folder = self.train(progress=False)
             for index in range(len(self)):
                 kind, content = folder.read(index)
-                try:
-                    yield restored(kind, content, self.trainer, self.population)
-                except InputError as error:
-                    raise InputError(*[f"{self.folder}: model {index}: {fault}" for fault in error.faults]) from error
+                with placed(f"{self.folder}: model {index}"):
+                    model = restored(kind, content, self.trainer, self.population)
+                yield model
             return
         note_work("Shadow models were being trained; without a pool they are not kept.")
         if isinstance(self.compute, ThisProcess):
@@ -264,10 +265,7 @@ class ShadowPool:
 
 
 def described(trainer: Any) -> str:
-    """A trainer as one line for reports: its settings, its architecture, or its source code.
-
-    A pool is identified by `describe`, not by this line, which does not show every value.
-    """
+    """A trainer as one line for readers, which does not show every value: settings, architecture, or source code."""
     text = re.sub(r" at 0x[0-9a-f]+", "", repr(trainer))
     factory = getattr(trainer, "module", None) or getattr(trainer, "model", None)
     if callable(factory):

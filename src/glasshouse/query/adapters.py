@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -10,9 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from glasshouse.core.arrays import BoolArray, FloatArray, IntArray
-from glasshouse.core.errors import InputError
+from glasshouse.core.errors import InputError, first_line
 from glasshouse.core.optional import is_module
-from glasshouse.core.outputs import refusing
 from glasshouse.data import Population, Records
 from glasshouse.training.sklearn import check_task, habits_of, parts_of, single_precision
 
@@ -54,7 +54,23 @@ class KeptAnswers:
 
 def asker(model: Any, population: Population, *, device: str | None = None) -> Callable[[Any], Any]:
     """A function that queries a model of this kind about a batch of records; what fails in the model is refused."""
-    return refusing(_plain_asker(model, population, device), type(model).__name__)
+    ask = _plain_asker(model, population, device)
+
+    def careful(x: Any) -> Any:
+        try:
+            return ask(x)
+        except InputError:
+            raise
+        except Exception as error:
+            advice = "Fit it on the members" if re.search(r"\bfit|train", str(error)) else "Try it on population.x"
+            if "unknown categories" in str(error):
+                advice = 'Say OneHotEncoder(handle_unknown="ignore"): other records have values that no member has'
+            raise InputError(
+                f"model: {type(model).__name__} could not answer about the population's records: "
+                f"{first_line(error).rstrip('.')}. {advice}."
+            ) from error
+
+    return careful
 
 
 def _plain_asker(model: Any, population: Population, device: str | None) -> Callable[[Any], Any]:
@@ -92,9 +108,13 @@ def _plain_asker(model: Any, population: Population, device: str | None) -> Call
             f'members; probabilities come from voting="soft", probability=True or sklearn.calibration.'
             f"CalibratedClassifierCV. {LABELS_ADVICE}"
         )
+    such = ""
+    if name == "Booster":  # of a library
+        xgboost = type(model).__module__.startswith("xgboost")
+        such = f", such as {'lambda x: booster.predict(xgboost.DMatrix(x))' if xgboost else 'booster.predict'}"
     raise InputError(
         f"model: {name} cannot be queried. Give a torch module, an estimator with predict_proba, or a callable "
-        f"x -> logits{_booster(model)}."
+        f"x -> logits{such}."
     )
 
 
@@ -112,14 +132,6 @@ def value_asker(model: Any, population: Population, *, device: str | None, what:
         f"model: {type(model).__name__} cannot be queried. Give a torch module, an estimator with predict, or a "
         f"callable x -> {what}."
     )
-
-
-def _booster(model: Any) -> str:
-    """How the booster of a library is asked."""
-    if type(model).__name__ != "Booster":
-        return ""
-    xgboost = type(model).__module__.startswith("xgboost")
-    return f", such as {'lambda x: booster.predict(xgboost.DMatrix(x))' if xgboost else 'booster.predict'}"
 
 
 def module_asker(model: nn.Module, population: Population, *, device: str | None = None) -> Callable[[Any], Any]:

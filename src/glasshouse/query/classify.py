@@ -3,36 +3,18 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import softmax
 
+from glasshouse.core import numerics, outputs
 from glasshouse.core.arrays import BoolArray, FloatArray, IntArray
 from glasshouse.core.errors import InputError
-from glasshouse.core.numerics import (
-    finite_logits,
-    logits_from_probabilities,
-    not_finite,
-    probabilities_from_logits,
-    refuse_not_finite,
-)
 from glasshouse.core.optional import is_module
-from glasshouse.core.outputs import (
-    SHARES_NOTE,
-    array_of,
-    check_not_counts,
-    check_order_of_outputs,
-    check_probabilities,
-    column_order_note,
-    ends_in_sigmoid,
-    looks_like_probabilities,
-    looks_like_probability_column,
-    losses_from_logits,
-    unwrapped,
-)
 from glasshouse.data import Population, Records, row_batches, select
 from glasshouse.query.adapters import LABELS_ADVICE, KeptAnswers, asker
 from glasshouse.query.vote_step import ShareFinder, Shares, StepFinder, shares_note, whole_shares
@@ -79,6 +61,7 @@ class QueryOptions:
 
     labels_only: ClassVar[bool] = False  # `LabelOnly` asks for labels and nothing else
     classes_only: ClassVar[bool] = False  # whether it changes probabilities, which a regression has not
+    own: ClassVar[bool] = False  # `OwnLoss` asks for a loss of the user's own
 
     batch_size: int = 1024
     temperature: float = 1.0
@@ -99,18 +82,21 @@ class QueryOptions:
             chosen = np.empty(len(population), dtype=np.int64)
             for rows, logits in source:
                 labels = population.y[rows]
-                loss[rows] = losses_from_logits(logits, labels, temperature=self.temperature)
+                loss[rows] = outputs.losses_from_logits(logits, labels, temperature=self.temperature)
                 chosen[rows] = logits.argmax(axis=1)
                 correct[rows] = chosen[rows] == labels
                 if kept is not None:
                     kept[rows] = logits / self.temperature
-            order = column_order_note(chosen, population.y, population.classes)
+            order = outputs.column_order_note(chosen, population.y, population.classes)
             return Answers(loss, correct, kept, source.steps.resolution(), (*source.notes, *order))
 
         return _decided(model, population, self, read)
 
     def kept(self, model: Any, population: Population) -> KeptAnswers:
         """What a pool keeps of a model that it cannot rebuild: all that this question can be answered from later."""
+        if isinstance(model, KeptAnswers):
+            model.check_question(labels_only=False)
+            return model
         return KeptAnswers(population_logits(model, population, how=self))
 
     @property
@@ -119,37 +105,77 @@ class QueryOptions:
         return dataclasses.replace(self, **vars(QueryOptions()))
 
 
+@dataclass(frozen=True, kw_only=True)
+class CoarseAnswers(QueryOptions):
+    """Ask models as if they gave rounded probabilities, or those of their likeliest classes alone.
+
+    It shows what an owner gains who answers so; the models themselves need no change, and a pool serves both questions.
+
+    Args:
+        digits: decimals that are left of each probability; None leaves all.
+        top: how many of the likeliest classes are given, 0 stands for the others; None gives all.
+
+    Example:
+        >>> population = Population(np.array([[2.0], [-1.0]]), [1, 0])
+        >>> CoarseAnswers(digits=1).answers(lambda x: x[:, 0], population).loss.round(3)
+        array([0.105, 0.357])
+    """
+
+    classes_only: ClassVar[bool] = True
+
+    digits: int | None = None
+    top: int | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.digits is not None and not 1 <= self.digits <= 6:
+            raise InputError(f"digits: {self.digits} is not a number of decimals from 1 to 6.")
+        if self.top is not None and self.top < 1:
+            raise InputError(f"top: {self.top} is too small; give 1 class or more.")
+
+    def answers(self, model: Any, population: Population) -> Answers:
+        """Losses of one model from what is left of its probabilities."""
+        known = softmax(self.kept(model, population).population_logits, axis=1)
+        if self.top is not None and self.top < known.shape[1]:
+            least = np.sort(known, axis=1)[:, -self.top, None]
+            known = whole_shares(np.where(known >= least, known, 0.0), Shares("top"))
+        if self.digits is not None:
+            known = whole_shares(known.round(self.digits), Shares("rounded", 10.0**-self.digits))
+        return super().answers(KeptAnswers(numerics.logits_from_probabilities(known)), population)
+
+    @property
+    def question(self) -> QueryOptions:
+        """That of whole answers, which are kept."""
+        return QueryOptions()
+
+
 class Answers(NamedTuple):
     """A model's answers about a population."""
 
     loss: FloatArray  # [N]
-    correct: BoolArray  # [N] whether the most likely class is the true one
+    correct: BoolArray  # [N] whether the most likely class is the true one; empty where there are no classes
     logits: NDArray[np.float32] | None  # [N, C] if they are kept
     # the step between its probabilities, such as 0.01 for a forest of 100 trees; None if it gives logits or has no such
     # step. Losses are not clipped by it yet: all models of an audit are clipped by one step
     resolution: float | None = None
     notes: tuple[str, ...] = ()  # what was noticed about the answers, in sentences for a report
+    # [N, T] "loss" of the parts of each record, NaN where it has no such part; what else is told, by name
+    parts: Mapping[str, NDArray[Any]] | None = None
 
     def figures(self, members: BoolArray) -> dict[str, float]:
         """How well the model does on its members [N] and on others, as a report shows it."""
+        if not self.correct.size:
+            return {}
         return {"train_accuracy": accuracy(self, members), "test_accuracy": accuracy(self, ~members)}
 
 
 def query(model: Any, population: Population, *, how: QueryOptions | None = None) -> Answers:
     """Losses of one model on every record, float64.
 
-    Args:
-        model: a torch module that gives logits, an estimator with ``predict_proba``, or a callable ``x -> logits``,
-            with columns in the order of ``population.classes``; an estimator's ``classes_`` say its own order. One
-            logit per record means a binary model. Modules and callables may give probabilities instead, which is
-            detected from all records, and may wrap their answer in a dict, a tuple or an object with ``logits``.
-        population: the records of the queries.
-        how: batches, temperature and device.
-
-    Example:
-        >>> population = Population(np.array([[2.0], [-1.0]]), [1, 0])
-        >>> query(lambda x: x[:, 0], population).loss.round(4)  # one logit
-        array([0.1269, 0.3133])
+    A torch module gives logits, an estimator has ``predict_proba``, a callable is ``x -> logits``, with columns in the
+    order of ``population.classes``; an estimator's ``classes_`` say its own order. One logit per record means a binary
+    model. Modules and callables may give probabilities instead, which is detected from all records, and may wrap their
+    answer in a dict, a tuple or an object with ``logits``.
     """
     if population.regression:
         raise InputError(
@@ -160,12 +186,7 @@ def query(model: Any, population: Population, *, how: QueryOptions | None = None
 
 
 def accuracy(answers: Answers, who: BoolArray) -> float:
-    """Share of right answers among the records of a mask; NaN if the mask is empty.
-
-    Example:
-        >>> accuracy(Answers(np.zeros(2), np.array([True, False]), None), np.array([True, True]))
-        0.5
-    """
+    """Share of right answers among the records of a mask; NaN if the mask is empty."""
     return float(answers.correct[who].mean()) if who.any() else float("nan")
 
 
@@ -179,8 +200,7 @@ def population_logits(model: Any, population: Population, *, how: QueryOptions |
 def check_model(model: Any, population: Population, *, how: QueryOptions | None = None) -> tuple[str, ...]:
     """Refuse a model that cannot answer, such as one that is not fitted, before any shadow model is trained.
 
-    Returns:
-        A warning if its answers about a record change with the other records of a query, or from one query to the next.
+    A warning if its answer about a record changes with the other records of a query, or from query to query.
     """
     if isinstance(model, KeptAnswers):
         return ()
@@ -189,7 +209,7 @@ def check_model(model: Any, population: Population, *, how: QueryOptions | None 
     if len(population) < 2 * _ASKED_TWICE or isinstance(population.x, Records):  # of graphs, their own asker compares
         return ()
     again = ask(select(population.x, np.arange(_ASKED_TWICE)))
-    both = [array_of(unwrapped(one)) for one in (first, again)]
+    both = [outputs.array_of(outputs.unwrapped(one)) for one in (first, again)]
     if both[0].shape != (2 * _ASKED_TWICE, *both[1].shape[1:]) or len(both[1]) != _ASKED_TWICE:
         return ()  # its shape is refused later, with what is expected
     same = np.allclose(both[0][:_ASKED_TWICE], both[1], rtol=_SAME, atol=_SAME, equal_nan=True)
@@ -221,8 +241,7 @@ class _Source:
     """Rows and their logits [rows, C], batch by batch, from any form of answer.
 
     By default the first batch decides of which ``kind`` the answers are, and `_ReadAgainError` is raised at the end if
-    all of them show another; with ``underflows`` a probability of 0 is one that is too small for its type. ``steps``
-    collects all probabilities that were read, and ``notes`` is what was noticed once all batches have been read.
+    all of them show another; with ``underflows`` a probability of 0 is one that is too small for its type.
     """
 
     def __init__(
@@ -235,7 +254,7 @@ class _Source:
         underflows: bool = False,
     ) -> None:
         self.population, self.how, self.kind, self.underflows = population, how, kind, underflows
-        self.sigmoid = ends_in_sigmoid(model)
+        self.sigmoid = outputs.ends_in_sigmoid(model)
         self.steps, self.shares = StepFinder(), ShareFinder()
         self.again = kind is None
         self.mixed = False  # whether a later batch does not hold probabilities
@@ -270,49 +289,49 @@ class _Source:
         if column:
             yield np.arange(len(self.population)), self._two_columns(np.concatenate(column))
         if 0 <= self.lowest < self.highest <= 1:
-            self.notes = (SHARES_NOTE,)
+            self.notes = (outputs.SHARES_NOTE,)
 
     def _finite_answers(self) -> Iterator[tuple[IntArray, NDArray[Any]]]:
         """Rows and answers, batch by batch; after the last one, all that are not finite are refused together."""
         wrong = np.zeros(len(self.population), dtype=np.bool_)
         for rows in row_batches(self.population.x, len(self.population), self.how.batch_size):
             given = self.kept[rows] if self.kept is not None else self.ask(select(self.population.x, rows))
-            check_order_of_outputs(given, len(self.population.classes))
-            answer = array_of(unwrapped(given))
+            outputs.check_order_of_outputs(given, len(self.population.classes))
+            answer = outputs.array_of(outputs.unwrapped(given))
             logits = answer.shape == (len(rows), len(self.population.classes)) and not self.estimator
             if answer.shape[:1] == (len(rows),):  # another shape is refused for what it is
-                wrong[rows] = not_finite(answer, self.population.y[rows] if logits else None)
+                wrong[rows] = numerics.not_finite(answer, self.population.y[rows] if logits else None)
             if not wrong[rows].any():
                 yield rows, answer
         if wrong.any():
-            refuse_not_finite(wrong, self.population.ids, place="model")
+            numerics.refuse_not_finite(wrong, self.population.ids, place="model")
 
     def _logits(self, answer: NDArray[Any]) -> FloatArray:
         if isinstance(self.kind, Shares):
             whole = whole_shares(answer, self.kind)
             self.notes = (shares_note(self.kind),)
             self.steps.add(whole)
-            return logits_from_probabilities(whole)
+            return numerics.logits_from_probabilities(whole)
         if self.estimator:
             try:
-                check_probabilities(answer, "model: predict_proba")
+                outputs.check_probabilities(answer, "model: predict_proba")
             except InputError as error:  # refused when all rows show that they were not rounded
                 self.fault = self.fault or error
-        likely = self.estimator or (self.kind != "logits" and looks_like_probabilities(answer))
+        likely = self.estimator or (self.kind != "logits" and outputs.looks_like_probabilities(answer))
         if not self.estimator:
             self.kind = self.kind or ("probabilities" if likely else "logits")
             self.mixed |= self.kind == "probabilities" and not likely
         if likely:
             self.notes = () if self.estimator else (_ROWS_NOTE,)
             self.steps.add(answer)
-            return logits_from_probabilities(answer, underflows=self.underflows)
-        if self.kept is not None and (known := probabilities_from_logits(answer)) is not None:
+            return numerics.logits_from_probabilities(answer, underflows=self.underflows)
+        if self.kept is not None and (known := numerics.probabilities_from_logits(answer)) is not None:
             self.steps.add(known)
         if self.kept is None:
-            check_not_counts(answer)
+            outputs.check_not_counts(answer)
         self.lowest = min(self.lowest, float(answer.min(initial=np.inf)))
         self.highest = max(self.highest, float(answer.max(initial=-np.inf)))
-        return finite_logits(answer.astype(np.float64))
+        return numerics.finite_logits(answer.astype(np.float64))
 
     def _two_columns(self, column: NDArray[Any]) -> FloatArray:
         """One logit z per record becomes [0, z]; one probability p becomes the logarithms of [1 - p, p]."""
@@ -323,11 +342,11 @@ class _Source:
                 f"probabilities of both classes, [N, 2]. {LABELS_ADVICE}"
             )
         inside = bool(column.any() and ((column >= 0) & (column <= 1)).all())
-        if inside and (self.sigmoid or looks_like_probability_column(column, labels)):
+        if inside and (self.sigmoid or outputs.looks_like_probability_column(column, labels)):
             self.notes = (_COLUMN_NOTE,)
             both = np.stack([1 - column, column], axis=1)
             self.steps.add(both)
-            return logits_from_probabilities(both, underflows=self.underflows)
+            return numerics.logits_from_probabilities(both, underflows=self.underflows)
         if inside:
             self.notes = (_UNSURE_NOTE,)
         wide = column.astype(np.float64)

@@ -132,10 +132,9 @@ class LabelOnly(QueryOptions):
 def predicted_labels(
     model: Any, population: Population, *, how: QueryOptions | None = None
 ) -> Callable[[Any], IntArray]:
-    """A function from a batch of records to the columns [B] of the classes that a model gives them.
+    """A function from a batch to the columns [B] of the classes that a model gives; -1 where scores are not finite.
 
-    A record whose scores are not finite gets -1. A module or callable answers with the population's own labels [B], or
-    with scores [B, C], of which the largest decides. A module may give one logit for two classes.
+    It answers with the population's labels [B], scores [B, C], or one logit [B] of a module for two classes.
     """
     ask = value_asker(model, population, device=None if how is None else how.device, what="labels")
     if not is_module(model):

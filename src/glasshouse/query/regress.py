@@ -46,25 +46,16 @@ class Predictions(NamedTuple):
 
 
 def predict(model: Any, population: Population, *, how: QueryOptions | None = None) -> Predictions:
-    """What a regressor predicts for every record, float64.
+    """What a regressor predicts for every record, float64, by a module, an estimator or a callable.
 
-    Args:
-        model: a torch module, an estimator with ``predict``, or a callable ``x -> predictions``. One number per record
-            is the prediction; two, [N, 2], are the mean and the logarithm of the variance.
-        population: a regression.
-        how: batches and device.
-
-    Example:
-        >>> population = Population(np.array([[2.0], [-1.0]]), [4.5, -2.0], regression=True)
-        >>> predict(lambda x: 2 * x[:, 0], population).residual
-        array([0.5, 0. ])
+    One number per record is the prediction; two, [N, 2], are the mean and the logarithm of the variance.
     """
     how = how or QueryOptions()
     if how.labels_only:
         raise InputError("query: a regression has no labels to ask for; leave out LabelOnly.")
     if how.classes_only:
         raise InputError(f"query: a regression has no probabilities; leave out {type(how).__name__}.")
-    answers = model.population_logits if isinstance(model, KeptAnswers) else _asked(model, population, how)
+    answers = population_predictions(model, population, how)
     check_finite(answers, population.ids, place="model")
     mean = answers[:, 0]
     if answers.shape[1] == 1:
@@ -72,12 +63,10 @@ def predict(model: Any, population: Population, *, how: QueryOptions | None = No
     return Predictions(mean, population.y, answers[:, 1], (_TWO_NOTE,))
 
 
-def population_predictions(model: Any, population: Population) -> FloatArray:
+def population_predictions(model: Any, population: Population, how: QueryOptions) -> FloatArray:
     """Answers [N, 1] or [N, 2] about every record, as a pool keeps them of a model that it cannot store."""
-    return _asked(model, population, QueryOptions())
-
-
-def _asked(model: Any, population: Population, how: QueryOptions) -> FloatArray:
+    if isinstance(model, KeptAnswers):
+        return model.population_logits
     ask = value_asker(model, population, device=how.device, what="predictions")
     batches = np.split(np.arange(len(population)), range(how.batch_size, len(population), how.batch_size))
     parts = [_columns(ask(select(population.x, rows)), len(rows)) for rows in batches]

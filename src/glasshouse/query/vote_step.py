@@ -29,10 +29,9 @@ class Shares(NamedTuple):
 class StepFinder:
     """Finds the step between a model's class probabilities, batch by batch.
 
-    A forest of 100 full trees answers in hundredths, five nearest neighbours in fifths, a single full tree with 0 or
-    1. An exact 0 then means "less than one step", not "never". The step is the smallest positive answer of a model that
-    also gives an exact 0 to some class that it knows. Models that never give an exact 0 have no such step. Models such
-    as naive Bayes have none either: their answers go down to the precision of the numbers and are 0 only below it.
+    A forest of 100 full trees answers in hundredths, five nearest neighbours in fifths: an exact 0 then means "less
+    than one step". The step is the smallest positive answer of a model that also gives an exact 0 to a class that it
+    knows; none for naive Bayes, whose answers go down to the precision of the numbers.
     """
 
     def __init__(self) -> None:
@@ -74,11 +73,9 @@ class StepFinder:
 class ShareFinder:
     """Finds out over all records whether numbers between 0 and 1 that do not sum to 1 are rounded or cut probabilities.
 
-    **Rounded**: all numbers have few decimals, or significant digits, and no row's sum differs from 1 by more than the
-    rounding of all its classes. **The k likeliest classes**, 0 for the others: at most k < C answers of a row are
-    positive; and what a row lacks is not more than the classes that it does not list can have, each of them at most
-    as likely as the least likely one that it lists. Neither holds over many records for logits, or for one sigmoid
-    per class.
+    **Rounded**: all have few decimals, or significant digits, and no row's sum differs from 1 by more than the rounding
+    of its classes. **The k likeliest classes**, 0 for the others: at most k < C answers of a row are positive, and what
+    it lacks is not more than its other classes can have, each at most as likely as the last one listed.
     """
 
     def __init__(self) -> None:
@@ -174,11 +171,7 @@ def _significant(values: FloatArray, digits: int, precision: float) -> bool:
 
 
 def common_resolution(target: float | None, shadows: Sequence[float | None]) -> float | None:
-    """One step for all models, so that the target and its references are clipped in the same way: the coarser of two.
-
-    The two are the target's step and the median of the shadow models' steps. A single model may by chance not give its
-    smallest step to any record.
-    """
+    """One step for all models: the coarser of the target's and the median of the shadow models', as one may miss it."""
     median = float(np.median([step or 0.0 for step in shadows])) if len(shadows) else 0.0
     return max(target or 0.0, median) or None
 

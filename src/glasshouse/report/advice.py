@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-import numpy as np
-
 from glasshouse.core.table import Table
 from glasshouse.evaluation import Interval
-from glasshouse.report.format import percent, rate
+from glasshouse.report.format import percent, rate, table_of
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,6 +23,7 @@ class MeasuredDefence:
     accuracy: float  # of the model on non-members
     accuracy_interval: Interval  # likewise corrected
     seconds: float  # that it took to train and to attack
+    note: str = ""  # what else must be known: where records are left out, what became of the others
 
     def change(self, before: MeasuredDefence) -> str:
         """What it gains and costs beside another: ``"leak −87 %, accuracy −0.1 points"``."""
@@ -35,37 +34,21 @@ class MeasuredDefence:
 
 @dataclass(frozen=True, kw_only=True)
 class Advice:
-    """What each defence gains and costs, and which one is advised.
+    """What each defence gains and costs, and which one is advised."""
 
-    Args:
-        fpr: the false-positive rate of the leak; None: the leak is an AUC.
-        before: the model as it is.
-        tried: the defences, in the order of their simulated leak.
-        advised: the one with the smallest simulated leak among those that cost little accuracy; None if none helps.
-        fresh: the advised one again, on a target with other members that nothing was chosen on.
-        left_out: defences that were not measured, by name, each with the reason.
-        most_accuracy: how much accuracy an advised defence may cost.
-        confidence: of all intervals together.
-    """
-
-    fpr: float | None
-    before: MeasuredDefence
-    tried: tuple[MeasuredDefence, ...]
-    advised: MeasuredDefence | None
-    fresh: MeasuredDefence | None
-    left_out: Mapping[str, str]
-    most_accuracy: float
-    confidence: float = 0.95
+    fpr: float | None  # the false-positive rate of the leak; None: the leak is an AUC
+    before: MeasuredDefence  # the model as it is
+    tried: tuple[MeasuredDefence, ...]  # the defences, in the order of their simulated leak
+    advised: MeasuredDefence | None  # smallest simulated leak of those that cost little accuracy; None if none helps
+    fresh: MeasuredDefence | None  # the advised one again, on a target with other members that nothing was chosen on
+    left_out: Mapping[str, str]  # defences that were not measured, by name, each with the reason
+    most_accuracy: float  # how much accuracy an advised defence may cost
+    confidence: float = 0.95  # of all intervals together
 
     @property
     def figure(self) -> str:
         """What the leak is, in words."""
         return "AUC" if self.fpr is None else f"TPR at {rate(self.fpr)} FPR"
-
-    @property
-    def _cost(self) -> str:
-        points = 100 * self.most_accuracy
-        return f"{points:g} point{'' if points == 1 else 's'}"
 
     def shown(self, one: MeasuredDefence) -> str:
         """A leak with its interval."""
@@ -76,18 +59,16 @@ class Advice:
 
     def sentences(self) -> tuple[str, ...]:
         """What is advised, what it was measured on, and whether it held on a fresh target."""
-        count = len(self.tried)
+        count, points = len(self.tried), 100 * self.most_accuracy
         tried = f"{count} defence{'' if count == 1 else 's'} tried"
+        cost = f"at most {points:g} point{'' if points == 1 else 's'} of accuracy"
         if self.advised is None:
-            return (
-                f"No defence is advised: of {tried}, none leaks less on simulated targets at the cost of at most "
-                f"{self._cost} of accuracy.",
-            )
+            return (f"No defence is advised: of {tried}, none leaks less on simulated targets at the cost of {cost}.",)
         best = self.advised
         told = [
             f"Advised: {best.name} ({best.change(self.before)}). {self.figure}: {self.shown(self.before)} as it is, "
-            f"{self.shown(best)} with it. It has the smallest leak on simulated targets of {tried} that cost at most "
-            f"{self._cost} of accuracy; intervals are corrected for all of them."
+            f"{self.shown(best)} with it. It has the smallest leak on simulated targets of {tried} that cost {cost}; "
+            f"intervals are corrected for all of them."
         ]
         if best.interval.high >= self.before.interval.low:
             told.append("The two intervals overlap, so chance may explain the difference.")
@@ -98,6 +79,7 @@ class Advice:
                 f"On a fresh target, with other members, which nothing was chosen on, its {self.figure} is "
                 f"{self.shown(self.fresh)} ({held}) and its accuracy {percent(self.fresh.accuracy)}."
             )
+            told += [f"There, {self.fresh.note}"] if self.fresh.note else []
         return tuple(told)
 
     @property
@@ -108,20 +90,17 @@ class Advice:
 
     def table(self) -> Table:
         """One row per model."""
-        rows = [
+        return table_of(
             {
                 "number": number,
                 "defence": one.name,
                 "attack": one.attack,
                 "leak": one.leak,
-                "leak_low": one.interval.low,
-                "leak_high": one.interval.high,
+                "leak_interval": one.interval,
                 "simulated_leak": one.simulated,
                 "accuracy": one.accuracy,
-                "accuracy_low": one.accuracy_interval.low,
-                "accuracy_high": one.accuracy_interval.high,
+                "accuracy_interval": one.accuracy_interval,
                 "seconds": round(one.seconds, 1),
             }
             for number, one in self.models
-        ]
-        return Table({name: np.array([row[name] for row in rows]) for name in rows[0]})
+        )

@@ -1,13 +1,10 @@
-"""Several runs side by side: benefit and cost of a defence, and whether the difference is more than chance.
-
-The false-positive rate and the attack of a comparison are chosen without the measured figures.
-"""
+"""Several runs side by side: benefit and cost of a defence, and whether the difference is more than chance."""
 
 from __future__ import annotations
 
 import dataclasses
 import html
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -39,11 +36,7 @@ class Choice(NamedTuple):
 
 
 def choose(summaries: Mapping[str, Summary], attack: str | None = None) -> Choice:
-    """The smallest common rate with ten allowed false positives, and the attack: the wanted one, or by simulation.
-
-    By default it is the common attack that is strongest on simulated targets, never by what was measured: the largest
-    of several measured figures would be too high.
-    """
+    """The smallest common rate with ten false positives, and the attack: as wanted, or by simulation, not by result."""
     fpr, allowed = _rate(summaries)
     attacks = _common(summaries)
     if attack is not None:
@@ -52,28 +45,29 @@ def choose(summaries: Mapping[str, Summary], attack: str | None = None) -> Choic
     # ``best`` may be another attack in every run
     same = [name for name in attacks if len({_kind(summary.attack(name)) for summary in summaries.values()}) == 1]
     if not same:
-        told = "; ".join(f"{name}: {', '.join(one.name for one in each.attacks)}" for name, each in summaries.items())
+        told = _by_run(summaries, lambda one: ", ".join(attack.name for attack in one.attacks))
         raise InputError(f"runs: no attack was made in all of them ({told}). Audit them with the same attacks.")
     strengths = {name: _strength(name, summaries, fpr) for name in same}
     known = {name: strength for name, strength in strengths.items() if strength is not None}
+    best = max(known, key=lambda name: known[name], default=same[0])
     if not known:
-        best, why = (
-            same[0],
-            "the first that all runs have; not all runs know how strong attacks are on simulated targets",
-        )
+        why = "the first that all runs have; not all runs know how strong attacks are on simulated targets"
     elif len(known) == 1:
-        best, why = next(iter(known)), "the only one that all runs have"
+        why = "the only one that all runs have"
     else:
-        best = max(known, key=lambda name: known[name])
         why = f"of {len(known)} attacks that all runs have, it identifies most members of simulated targets"
         why += f" ({percent(known[best][0])} at {rate(fpr)})"
     return Choice(fpr, allowed, best, f"The compared attack is {best}: {why}.", attacks)
 
 
+def _by_run(summaries: Mapping[str, Summary], says: Callable[[Summary], str]) -> str:
+    return "; ".join(f"{name}: {says(summary)}" for name, summary in summaries.items())
+
+
 def _rate(summaries: Mapping[str, Summary]) -> tuple[float, int]:
     shared = set.intersection(*(set(summary.fprs) for summary in summaries.values()))
     if not shared:
-        told = "; ".join(f"{name}: {', '.join(map(rate, one.fprs)) or 'none'}" for name, one in summaries.items())
+        told = _by_run(summaries, lambda one: ", ".join(map(rate, one.fprs)) or "none")
         raise InputError(f"runs: no false-positive rate was measured in all of them ({told}). Use the same rates.")
     fewest = min(summary.records - (summary.members or 0) for summary in summaries.values())
     allowed = {fpr: allowed_wrong(fpr, fewest) for fpr in sorted(shared)}
@@ -127,7 +121,15 @@ class ComparedRun:
     rate: RateFigure  # the TPR of that attack at the compared rate
     tpr_difference: Difference | None  # that TPR minus the first run's; None for the first run
     auc_difference: Difference | None  # AUC minus the first run's; None for the first run
-    accuracy_interval: Interval | None  # of the target's accuracy on non-members; None if that is not known
+
+    @property
+    def accuracy_interval(self) -> Interval | None:
+        """Of the target's accuracy on non-members; None if that is not known."""
+        accuracy, members = self.summary.context.test_accuracy, self.summary.members
+        if accuracy is None or members is None:
+            return None
+        others = self.summary.records - members
+        return clopper_pearson(min(others, round(accuracy * others)), others)
 
     @property
     def rating(self) -> Rating:
@@ -161,6 +163,9 @@ class Comparison:
     choice: Choice  # which rate and attack, and why
     verdict: str  # what was found, in words
     notes: tuple[str, ...]  # what else a reader has to know
+
+    def __repr__(self) -> str:
+        return f"Comparison({', '.join(run.name for run in self.runs)}, by {self.choice.attack})"
 
     def _repr_html_(self) -> str:
         """As a notebook shows it: the verdict, and a row for each run."""
@@ -306,9 +311,8 @@ def compare(runs: Mapping[str, Run], *, attack: str | None = None, confidence: f
             shared: Any = {"resampling": _resampling(baseline, tables[name]), "comparisons": len(runs) - 1}
             tpr = tpr_difference(*pair, fpr=choice.fpr, confidence=confidence, **shared)
             auc = auc_difference(*pair, confidence=confidence, **shared)
-        found.append(_compared(len(found) + 1, name, summary, choice, tpr, auc))
-    compared = tuple(found)
-    return Comparison(compared, choice, compare_verdict(compared, choice), compare_notes(compared, choice))
+        found.append(ComparedRun(len(found) + 1, name, summary, *_figures(name, summary, choice), tpr, auc))
+    return Comparison(tuple(found), choice, compare_verdict(found, choice), compare_notes(found, choice))
 
 
 def _resampling(first: Table, second: Table) -> Resampling:
@@ -325,24 +329,18 @@ def _resampling(first: Table, second: Table) -> Resampling:
 
 def _by_id(name: str, records: Table, attack: str) -> Table:
     """Ids, members and scores of one attack, in the order of the ids: runs of the same records then agree by row."""
-    lost = [column for column in ("id", "member", f"{attack}_score") if column not in records]
-    if lost:
-        raise InputError(
-            f"{name}: its records have no column {lost[0]}, so it cannot be compared. Run the audit again."
-        )
+    for column in ("id", "member", f"{attack}_score"):
+        if column not in records:
+            told = f"its records have no column {column}, so it cannot be compared. Run the audit again."
+            raise InputError(f"{name}: {told}")
     columns = {"id": records["id"].astype(np.str_), "member": records["member"].astype(np.bool_)}
     return Table({**columns, "score": records[f"{attack}_score"].astype(np.float64)}).sorted_by("id")
 
 
-def _compared(
-    number: int, name: str, summary: Summary, choice: Choice, tpr: Difference | None, auc: Difference | None
-) -> ComparedRun:
+def _figures(name: str, summary: Summary, choice: Choice) -> tuple[AttackFigures, RateFigure]:
+    """Of the compared attack, and its TPR at the compared rate."""
     attack = summary.attack(choice.attack)
     figure = None if attack.metrics is None else attack.metrics.rate_at(choice.fpr)
     if figure is None:
         raise InputError(f"{name}: {choice.attack} was not measured at the compared rate. Run the audit again.")
-    accuracy, interval = summary.context.test_accuracy, None
-    if accuracy is not None and summary.members is not None:
-        others = summary.records - summary.members
-        interval = clopper_pearson(min(others, round(accuracy * others)), others)
-    return ComparedRun(number, name, summary, attack, figure, tpr, auc, interval)
+    return attack, figure

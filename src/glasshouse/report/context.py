@@ -26,9 +26,7 @@ class Context:
     shadow_seconds: float | None = None  # spent on training and querying shadow models; None if they existed before
     settings: Mapping[str, Any] = field(default_factory=dict)  # what else is needed to repeat the run
     versions: Mapping[str, str] = field(default_factory=dict)  # of the libraries
-    warnings: tuple[
-        str, ...
-    ] = ()  # what is wrong with the input, such as swapped members; shown before everything else
+    warnings: tuple[str, ...] = ()  # what is wrong with the input, such as swapped members; shown first
     notes: tuple[str, ...] = ()  # what was noticed about the model or the data, and how it was handled
     stored_records: str = ""  # which training records the model file itself holds; empty if none is known to be in it
     author: str = ""  # who is responsible for the audit; empty if nobody was named

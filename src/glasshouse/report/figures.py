@@ -1,11 +1,9 @@
-"""The figures of an attack: each described once in `FIGURES`, and the plain data that they are read from.
-
-Table, ``metrics.json`` and its check, terminal, HTML, LaTeX, MLflow and the gate read the descriptions.
-"""
+"""The figures of an attack: each described once in `FIGURES`, which every output reads, and the plain data behind."""
 
 from __future__ import annotations
 
 import dataclasses
+import functools
 import itertools
 import math
 import re
@@ -14,7 +12,6 @@ from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
-from markupsafe import Markup
 
 from glasshouse.core.arrays import BoolArray
 from glasshouse.core.errors import InputError
@@ -157,10 +154,6 @@ class Column(NamedTuple):
         """The figure of an attack as text."""
         return self.figure.text(self.of(attack), pattern, missing=missing)
 
-    def html(self, attack: AttackFigures) -> Markup:
-        """The figure of an attack in a page, its interval in small print."""
-        return Markup(self.text(attack, "{value}{unit} <small>{low}–{high}{unit}</small>"))  # noqa: S704 (only numbers)
-
 
 def columns_at(place: Place, attacks: Sequence[AttackFigures], fprs: Sequence[float]) -> list[Column]:
     """The columns of figures at one place; but for the evidence file, those that no attack has are left out."""
@@ -182,15 +175,11 @@ class RateFigure:
 
     wanted: float  # the wanted false-positive rate
     fpr: float  # the largest achievable rate not above it; the first that any threshold reaches if not ``reached``
-    tpr: (
-        float  # median-unbiased estimate at the true threshold of the wanted rate; the sample's rate if not ``reached``
-    )
+    tpr: float  # median-unbiased, at the true threshold of the wanted rate; the sample's rate if not ``reached``
     tpr_interval: Interval  # of the same
     allowed: int  # how many non-members may be flagged at the wanted rate: it rests on them
     chance: float  # the true-positive rate of scores without any meaning
-    reached: bool = (
-        True  # False if scores are tied so that no threshold keeps the wanted rate: ``fpr`` is then above it
-    )
+    reached: bool = True  # False if ties leave no threshold that keeps the wanted rate: ``fpr`` is then above it
 
     @property
     def strength(self) -> float:
@@ -251,9 +240,7 @@ class AttackFigures:
     simulated: SimulatedFigures | None = None  # strength on simulated targets; None if there are too few shadow models
     doubt: str = ""  # why its scores, which are meant as probabilities of membership, are not calibrated
     accusations: tuple[FlaggedRates, ...] = ()  # right and wrong flags by threshold; empty if members are not known
-    listed: int | None = (
-        None  # records that can be flagged with `DISCOVERY_LEVEL` wrong; None without simulated targets
-    )
+    listed: int | None = None  # records to flag with `DISCOVERY_LEVEL` of them wrong; None without simulated targets
     fewer: FewerReferences | None = None  # its strength with half of the references; None if that was not tried
     picked: str = ""  # the attack that `best` picked; empty for all others
     whole: SamplingIntervals | None = None  # for all records, if the audited ones are a random sample of them
@@ -272,12 +259,13 @@ class AttackFigures:
 
 def attack_figures(name: str, outcome: AttackOutcome, members: BoolArray | None) -> AttackFigures:
     """The figures of one outcome."""
-    queries, levels = outcome.queries, outcome.discovery_levels
+    queries, levels, cuts = outcome.queries, outcome.discovery_levels, outcome.thresholds
+    flags = () if members is None else tuple(flagged_rates(one, outcome.flagged(one), members) for one in cuts)
     return AttackFigures(
         name=name,
         description=re.sub(r" at 0x[0-9a-f]+", "", repr(outcome.attack)),  # an address differs from run to run
         parameters=_parameters(outcome.attack),
-        thresholds=tuple(_threshold(outcome, one, members) for one in outcome.thresholds),
+        thresholds=tuple(_threshold(outcome, one, members) for one in cuts),
         note=outcome.note,
         details={key: value if np.isfinite(value) else None for key, value in outcome.details.items()},
         histogram=histogram_of(outcome.scores, members, posterior=outcome.attack.posterior),
@@ -288,11 +276,7 @@ def attack_figures(name: str, outcome: AttackOutcome, members: BoolArray | None)
         knows_truth=outcome.attack.knows_truth,
         simulated=outcome.simulated,
         doubt=outcome.doubt,
-        accusations=(
-            ()
-            if members is None
-            else tuple(flagged_rates(cut, outcome.flagged(cut), members) for cut in outcome.thresholds)
-        ),
+        accusations=flags,
         listed=None if levels is None else int((levels <= DISCOVERY_LEVEL).sum()),
         fewer=outcome.fewer,
         picked=outcome.picked,
@@ -302,16 +286,13 @@ def attack_figures(name: str, outcome: AttackOutcome, members: BoolArray | None)
 
 def _measured(outcome: AttackOutcome, metrics: Metrics, members: BoolArray) -> Measured:
     level = metrics.confidence
+    found = {name: one.measure(outcome, members) for name, one in FIGURES.items() if one.measure is not None}
     return Measured(
-        figures={
-            name: found
-            for name, one in FIGURES.items()
-            if one.measure is not None and math.isfinite((found := one.measure(outcome, members)).value)
-        },
+        figures={name: estimate for name, estimate in found.items() if math.isfinite(estimate.value)},
         confidence=level,
         rates=tuple(rate_figure(rate) for rate in metrics.rates),
         curve=curve_of(metrics.curve, confidence=level),
-        calibration=(reliability_of(outcome.scores, members, confidence=level) if outcome.calibrated else None),
+        calibration=reliability_of(outcome.scores, members, confidence=level) if outcome.calibrated else None,
     )
 
 
@@ -389,18 +370,15 @@ def _metric(name: str) -> Callable[..., Estimate]:
 
 
 _MEMBERS = Counts(1000, "members identified", f"identifies {{}} of {whole(1000)} members")
-_PAIRS = Counts(
-    100,
-    "pairs of a member and a non-member told apart",
-    "is right about {} of 100 pairs of a member and a non-member",
-)
+_A_PAIR = "pairs of a member and a non-member"
+_PAIRS = Counts(100, f"{_A_PAIR} told apart", f"is right about {{}} of 100 {_A_PAIR}")
+_share = functools.partial(Figure, unit="%", form=".1f")
+_number = functools.partial(Figure, high=math.inf)
 for _figure in (
     Figure(name="auc", words="AUC", counts=_PAIRS, measure=_metric("auc")),
-    Figure(
+    _share(
         name="balanced_accuracy",
         words="balanced accuracy",
-        unit="%",
-        form=".1f",
         shown=("table", "html"),
         measure=_metric("balanced_accuracy"),
     ),
@@ -410,36 +388,28 @@ for _figure in (
         shown=("table", "sample"),
         read=lambda attack, _: None if attack.whole is None else Estimate(attack.whole.auc, attack.whole.auc_interval),
     ),
-    Figure(name="tpr@{}", words="TPR at {} FPR", unit="%", form=".1f", counts=_MEMBERS, read=_rate),
-    Figure(
-        name="tpr@{}_whole", words="TPR at {} FPR", unit="%", form=".1f", shown=("table", "sample"), read=_estimated
-    ),
+    _share(name="tpr@{}", words="TPR at {} FPR", counts=_MEMBERS, read=_rate),
+    _share(name="tpr@{}_whole", words="TPR at {} FPR", shown=("table", "sample"), read=_estimated),
     Figure(name="first_fpr", shown=("table",), read=lambda attack, _: _first(attack, "fpr")),
     Figure(name="tpr@first_fpr", shown=("table",), read=lambda attack, _: _first(attack, "tpr")),
-    Figure(
-        name="threshold@{}", low=-math.inf, high=math.inf, shown=("table",), read=_at_threshold("value", "thresholds")
-    ),
-    Figure(
+    _number(name="threshold@{}", low=-math.inf, shown=("table",), read=_at_threshold("value", "thresholds")),
+    _number(
         name="flagged@{}",
         words="flagged at {} FPR",
         form=",.0f",
-        high=math.inf,
         shown=("table", "terminal"),
         read=_at_threshold("called", "thresholds"),
     ),
     Figure(name="advantage@{}", low=-1.0, shown=("table",), read=_at_threshold("advantage", "accusations")),
-    Figure(name=f"flagged@fdr{DISCOVERY_LEVEL:g}", high=math.inf, shown=("table",), read=_plain("listed")),
-    Figure(name="seconds", words="seconds", form=".2f", high=math.inf, shown=("table", "html"), read=_plain("seconds")),
-    Figure(
+    _number(name=f"flagged@fdr{DISCOVERY_LEVEL:g}", shown=("table",), read=_plain("listed")),
+    _number(name="seconds", words="seconds", form=".2f", shown=("table", "html"), read=_plain("seconds")),
+    _number(
         name="queries_per_record",
         words="queries per record",
         form=".6g",
-        high=math.inf,
         shown=("html",),
         read=_plain("queries_per_record"),
     ),
-    Figure(
-        name="queries", words="queries in total", form=",.0f", high=math.inf, shown=("html",), read=_plain("queries")
-    ),
+    _number(name="queries", words="queries in total", form=",.0f", shown=("html",), read=_plain("queries")),
 ):
     register_figure(_figure)

@@ -1,6 +1,13 @@
-"""Numbers as text for readers."""
+"""Numbers as text for readers, and rows as tables."""
 
 from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+
+from glasshouse.core.table import Table
 
 
 def percent(value: float, digits: int = 1) -> str:
@@ -14,30 +21,29 @@ def points(value: float, digits: int = 1) -> str:
 
 
 def signed(value: float, digits: int = 3) -> str:
-    """A difference with its sign.
-
-    Example:
-        >>> signed(-0.1234), signed(-0.0001)
-        ('−0.123', '+0.000')
-    """
+    """A difference with its sign, as "−0.123"."""
     return f"{round(value, digits) + 0.0:+.{digits}f}".replace("-", "−")  # without a minus before 0
 
 
 def rate(value: float) -> str:
-    """A wanted rate, with as many digits as it has.
-
-    Example:
-        >>> rate(0.01), rate(0.0005)
-        ('1 %', '0.05 %')
-    """
+    """A wanted rate, with as many digits as it has: "1 %", "0.05 %"."""
     return f"{100 * value:.3g} %"
 
 
 def whole(value: float) -> str:
-    r"""A count, in groups of three.
-
-    Example:
-        >>> whole(1234567)
-        '1\xa0234\xa0567'
-    """
+    """A count, in groups of three: "1 234 567"."""
     return f"{round(value):,}".replace(",", "\u00a0")
+
+
+def table_of(rows: Iterable[Mapping[str, Any]]) -> Table:
+    """Rows with the same names as columns: an interval is two of them, and what was not measured is NaN."""
+    columns: dict[str, list[object]] = {}
+    for row in rows:
+        for name, value in row.items():
+            cells = {name: value}
+            if name.endswith("_interval"):
+                ends = zip(("low", "high"), value or (None, None), strict=True)
+                cells = {f"{name.removesuffix('_interval')}_{end}": cell for end, cell in ends}
+            for column, cell in cells.items():
+                columns.setdefault(column, []).append(np.nan if cell is None else cell)
+    return Table({name: np.array(values) for name, values in columns.items()})

@@ -1,7 +1,4 @@
-"""The report of one audit, and a comparison, as a page: one HTML file that needs no network.
-
-Its one small script is optional. A glossary explains the words and abbreviations.
-"""
+"""Reports, comparisons and advice as pages, each one HTML file that needs no network; and what a notebook shows."""
 
 from __future__ import annotations
 
@@ -9,32 +6,38 @@ import base64
 import functools
 import hashlib
 import importlib.resources
+import json
+import math
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import jinja2
+import numpy as np
 from markupsafe import Markup
+from scipy.stats import rankdata
 
+from glasshouse.core.errors import InputError
+from glasshouse.core.table import Table
 from glasshouse.evaluation.groups import GroupLeak
 from glasshouse.report.advice import Advice
 from glasshouse.report.comparison import RESAMPLED, Comparison, compare_sentences
+from glasshouse.report.decision import verdict
+from glasshouse.report.decision.exposure import exposure_of, unit_of, worded
 from glasshouse.report.decision.first_page import first_page
-from glasshouse.report.decision.verdict import (
-    groups_sentence,
-    list_sentence,
-    power_sentences,
-    precision_sentence,
-    whole_sentence,
-)
+from glasshouse.report.decision.rating import rating_of
 from glasshouse.report.figures import FIGURES, AttackFigures, Column, columns_at
 from glasshouse.report.format import percent, points, rate, signed, whole
 from glasshouse.report.pictures.neighbourhood import neighbourhood_picture
-from glasshouse.report.pictures.people import exposure_picture, groups_picture
+from glasshouse.report.pictures.people import exposure_picture, groups_picture, risk_picture
 from glasshouse.report.pictures.privacy import Point, epsilon_picture, fdp_picture, tradeoff_picture
 from glasshouse.report.pictures.roc import roc_picture
 from glasshouse.report.pictures.scores import histogram_picture, precision_picture, reliability_picture
 from glasshouse.report.policy import Policy
+from glasshouse.report.run_folder import MOST_SEARCHED
 from glasshouse.report.summary import Summary
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 
 def _cell(value: object) -> str:
@@ -44,36 +47,27 @@ def _cell(value: object) -> str:
     return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
-_TEMPLATES = jinja2.Environment(
+TEMPLATES = jinja2.Environment(
     loader=jinja2.PackageLoader("glasshouse", "report/templates"),
     autoescape=True,  # ids, labels and file names come from outside; none may become markup
     undefined=jinja2.StrictUndefined,
     trim_blocks=True,
     lstrip_blocks=True,
 )
-_TEMPLATES.filters |= {one.__name__: one for one in (percent, points, rate, signed, whole)} | {"cell": _cell}
+TEMPLATES.filters |= {one.__name__: one for one in (percent, points, rate, signed, whole)} | {"cell": _cell}
 
 
 def render_page(template: str, *, title: str, **values: Any) -> str:
-    """A page from a template that extends ``base.html.j2``.
-
-    The page's own policy allows only its own script, by its hash, and no downloads: a second protection after the
-    escaping of everything that comes from outside.
-    """
-    script = _file("sort.js")
+    """A page from a template that extends ``base.html.j2``, which allows its own script alone, and no downloads."""
+    script = _file("sort.js")  # allowed by its hash: a second protection, after the escaping of what is from outside
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-    return _TEMPLATES.get_template(template).render(
+    return TEMPLATES.get_template(template).render(
         title=title,
         style=Markup(picture_style() + _file("page.css")),  # noqa: S704 (our own files)
         script=Markup(script),  # noqa: S704
         script_hash=f"sha256-{digest}",
         **values,
     )
-
-
-def render_part(template: str, **values: Any) -> str:
-    """A part of somebody else's page, such as the output of a notebook's cell."""
-    return _TEMPLATES.get_template(template).render(**values)
 
 
 def picture_style() -> str:
@@ -86,79 +80,12 @@ def _file(name: str) -> str:
     return (importlib.resources.files("glasshouse.report") / "templates" / name).read_text(encoding="utf-8")
 
 
-GLOSSARY: tuple[tuple[str, str], ...] = (
-    ("Member, non-member", "A record that the model was trained on; a record that it was not trained on."),
-    (
-        "Membership attack",
-        "A way to guess, from the model's answers about a record, whether the model was trained on it.",
-    ),
-    (
-        "Shadow model",
-        "A model that the attacker trains like the audited one, on data of the same kind, to learn how answers about "
-        "members differ from answers about non-members.",
-    ),
-    (
-        "Simulated target",
-        "A shadow model in the role of the audited model. Attacks are chosen and tuned on these, never on the audited "
-        "model, so the choice does not make the figures too high.",
-    ),
-    (
-        "Online, offline",
-        "Online: some shadow models were trained on the record in question and some were not. Offline: none was, so "
-        "the attacker need not know the record in advance.",
-    ),
-    ("TPR, true-positive rate", "The share of members that the attack flags."),
-    ("FPR, false-positive rate", "The share of non-members that it flags, wrongly."),
-    (
-        "TPR at 1 % FPR",
-        "The share of members that are identified if only one non-member in a hundred may be flagged. Guessing flags "
-        "the same share of members and of non-members.",
-    ),
-    (
-        "ROC, AUC",
-        "The ROC curve shows the TPR for every FPR. The AUC is the area under it: how often the attack gives "
-        "the higher score to the member of a pair of a member and a non-member. Random guessing gives 0.5.",
-    ),
-    (
-        "Interval",
-        "Where the true value lies with the stated confidence, mostly 95 %, if other records had been audited.",
-    ),
-    (
-        "p",
-        "How often chance alone would produce figures at least as high. At 0.05 or below, a leak is shown.",
-    ),
-    ("Threshold, flagged", "A record is flagged as a member if its score is at least the threshold."),
-    ("Identified", "A member that is flagged."),
-    ("FDR, false-discovery rate", "The share of flagged records that are not members."),
-    (
-        "Differential privacy, ε, δ",
-        "A guarantee of the training: whether one record takes part changes what anyone can learn by at most a factor "
-        "that grows with ε (epsilon), except with a probability of δ (delta). Smaller is safer. An audit can only show "
-        "that ε is at least some value. If it shows no such value, that is not a guarantee.",
-    ),
-    ("DP-SGD", "Training with differential privacy: each record's influence is limited, and noise is added."),
-    ("μ, Gaussian privacy", "Another measure of the same kind as ε, for training that adds Gaussian noise."),
-    (
-        "Posterior, calibration, ECE",
-        "A posterior is a score that is meant as a probability of membership. It is calibrated if about 70 % of the "
-        "records with a score of 70 % are members. ECE, the expected calibration error, is the mean deviation.",
-    ),
-    (
-        "Balanced accuracy",
-        "The mean of the shares of members and non-members that are recognised. Guessing gives 50 %.",
-    ),
-    ("Advantage", "TPR minus FPR."),
-    ("Stability", "The share of smaller sets of shadow models with which the record is still flagged."),
-)
+def render_html(summary: Summary, *, policy: Policy | None = None, searched: Table | None = None) -> str:
+    """A summary as a page, first for the decision-maker, then for the expert; rated by a policy, or the usual one.
 
-
-def render_html(summary: Summary, *, policy: Policy | None = None) -> str:
-    """A summary as an HTML page, rated by a policy of the user, or else by the usual one.
-
-    The first part is for the decision-maker, the rest for the expert.
+    Where it lists records, all those of the table ``searched`` are found by their ids, if they are not too many.
     """
     best = summary.attack(summary.strongest)
-    curves = {attack.name: attack.metrics.curve for attack in summary.attacks if attack.metrics is not None}
     records = list(summary.top_records.rows())
     first = first_page(summary, policy)
     return render_page(
@@ -166,7 +93,6 @@ def render_html(summary: Summary, *, policy: Policy | None = None) -> str:
         title=summary.context.title,
         summary=summary,
         first=first,
-        glossary=GLOSSARY,
         crowd_in=exposure_picture(first.exposure, name="in"),
         crowd_out=exposure_picture(first.exposure, name="out", members=False),
         **_groups(first.groups, summary, "first"),
@@ -176,7 +102,7 @@ def render_html(summary: Summary, *, policy: Policy | None = None) -> str:
         figures=columns_at("html", summary.attacks, summary.fprs),
         sample_figures=columns_at("sample", summary.attacks, summary.fprs),
         thresholds=[(attack, threshold) for attack in summary.attacks for threshold in attack.thresholds],
-        roc=roc_picture(curves) if curves else None,
+        roc=_roc(summary),
         histograms=[
             histogram_picture(one.name, one.histogram, threshold=one.thresholds[0].value if one.thresholds else None)
             for one in summary.attacks
@@ -188,22 +114,30 @@ def render_html(summary: Summary, *, policy: Policy | None = None) -> str:
             if attack.metrics is not None and attack.metrics.calibration is not None
         ],
         flagged=[(attack, one) for attack in summary.attacks for one in attack.accusations],
-        groups_text=groups_sentence(summary.groups, summary.worst_cell),
-        precision=next(
-            (precision_picture(best.name, one) for one in best.accusations[:1] if one.precisions[-1].value is not None),
-            None,
-        ),
-        precision_text=precision_sentence(best),
-        list_text=list_sentence(best, leak=summary.conclusion.lists_records),
-        whole_text=whole_sentence(best),
-        power_text=power_sentences(summary.power) if summary.power is not None else (),
+        groups_text=verdict.groups_sentence(summary.groups, summary.worst_cell),
+        precision=[
+            precision_picture(best.name, one) for one in best.accusations[:1] if one.precisions[-1].value is not None
+        ],
+        precision_text=worded(verdict.precision_sentence(best), summary),
+        list_text=worded(verdict.list_sentence(best, leak=summary.conclusion.lists_records), summary),
+        whole_text=verdict.whole_sentence(best),
+        power_text=[worded(one, summary) for one in verdict.power_sentences(summary.power)] if summary.power else (),
+        words=functools.partial(worded, summary=summary),
         epsilon=epsilon_picture(summary.privacy) if summary.privacy and not summary.privacy.withheld else None,
         fdp=_fdp(summary),
+        risk=risk_picture(summary.risk, unit=unit_of(summary).removesuffix("s")) if summary.risk else None,
         columns=_columns(summary),
         records=records,
+        searched=None if searched is None or not records else _searched(searched, summary.strongest),
+        most_searched=MOST_SEARCHED,
         drawings=[neighbourhood_picture(around) for around in summary.neighbourhoods],
         classes=sorted({str(row["label"]) for row in records if "label" in row}),
     )
+
+
+def _roc(summary: Summary) -> Markup | None:
+    curves = {attack.name: attack.metrics.curve for attack in summary.attacks if attack.metrics is not None}
+    return roc_picture(curves) if curves else None
 
 
 def _groups(groups: Sequence[GroupLeak], summary: Summary, place: str) -> dict[str, Markup | str | None]:
@@ -250,6 +184,21 @@ def _fdp(summary: Summary) -> Markup | None:
     return None if measured is None else fdp_picture(privacy, privacy.guessed.attack, measured.curve)
 
 
+def _searched(records: Table, best: str) -> Markup | None:
+    """The heads and rows of what can be searched, as JSON for the page's script, most at risk first."""
+    if records.height > MOST_SEARCHED:
+        return None
+    scores = records[f"{best}_score"]
+    heads = {"id": "id", "label": "class", "member": "member", f"{best}_score": f"{best} score"}
+    known = {name: records[name].tolist() for name in heads if name in records}
+    known |= {"label": [str(value) for value in known["label"]]} if "label" in known else {}
+    known["rank"] = rankdata(-scores, method="min").astype(int).tolist()
+    rows = list(zip(*[[_cell(value) for value in column] for column in known.values()], strict=True))
+    ordered = [rows[at] for at in np.argsort(known["rank"], kind="stable")]
+    told = json.dumps({"heads": [*[heads[name] for name in known if name in heads], f"{best} rank"], "rows": ordered})
+    return Markup(told.replace("&", "&amp;").replace("<", "&lt;"))  # noqa: S704 (escaped, but for quotation marks)
+
+
 def _columns(summary: Summary) -> dict[str, tuple[str, bool]]:
     """Heading, and whether it is a number: of the record, the strongest attack, and its rank in every attack."""
     best = summary.strongest
@@ -258,6 +207,8 @@ def _columns(summary: Summary) -> dict[str, tuple[str, bool]]:
         "label": ("class", False),
         "member": ("member", False),
         "degree": ("degree", True),
+        "records": ("records", True),
+        "risk": ("risk", True),
         f"{best}_score": (f"{best} score", True),
         f"{best}_decision": ("flagged", False),
         f"{best}_fdr": ("FDR", True),
@@ -291,7 +242,6 @@ def render_comparison(comparison: Comparison, *, title: str = "Comparison of aud
         comparison=comparison,
         sentences=compare_sentences(comparison),
         first=[(run, exposure_picture(run.exposure, name=f"run{run.number}")) for run in comparison.runs],
-        glossary=GLOSSARY,
         tpr_column=Column(FIGURES["tpr@{}"], comparison.choice.fpr),
         auc_column=Column(FIGURES["auc"], comparison.choice.fpr),
         resampled=RESAMPLED,
@@ -306,3 +256,38 @@ def render_advice(advice: Advice, *, title: str = "Measured defences") -> str:
         Point(number, one.accuracy, one.accuracy_interval, one.leak, one.interval) for number, one in advice.models
     ]
     return render_page("advice.html.j2", title=title, advice=advice, tradeoff=tradeoff_picture(points, fpr=advice.fpr))
+
+
+def notebook_html(summary: Summary) -> str:
+    """Rating, picture, attacks, ROC and the first records of a run; without scripts and without a network."""
+    exposure, style = exposure_of(summary), picture_style().replace(":root", ".glasshouse")
+    return TEMPLATES.get_template("notebook.html.j2").render(
+        style=Markup(style.replace("svg ", ".glasshouse svg ")),  # noqa: S704 (ours, and inside our own part alone)
+        summary=summary,
+        rating=rating_of(summary),
+        exposure=exposure,
+        people=exposure_picture(exposure, name="notebook"),
+        columns=[one for one in columns_at("terminal", summary.attacks, summary.fprs) if one.figure.high < math.inf],
+        roc=_roc(summary),
+    )
+
+
+def roc_figure(summary: Summary) -> Figure:
+    """ROC curves with bands, both axes logarithmic, as a matplotlib figure."""
+    try:
+        from matplotlib.figure import Figure as Drawing
+    except ImportError:
+        raise InputError("plot: needs matplotlib, which is not installed: pip install matplotlib.") from None
+    figure: Any = Drawing(figsize=(5.0, 4.6), layout="constrained")
+    axes = figure.add_subplot(xscale="log", yscale="log", xlabel="false-positive rate", ylabel="true-positive rate")
+    lowest = 1.0
+    for attack in summary.attacks:
+        if attack.metrics is not None:
+            curve = attack.metrics.curve
+            lowest = min(lowest, 0.5 / curve.non_members)
+            (line,) = axes.plot(curve.fpr, curve.tpr, drawstyle="steps-post", label=attack.name)
+            axes.fill_between(curve.fpr, curve.low, curve.high, step="post", alpha=0.12, color=line.get_color(), lw=0)
+    axes.plot([lowest, 1], [lowest, 1], color="0.5", linestyle=":", label="chance")
+    axes.set(xlim=(lowest, 1), ylim=(lowest, 1.05), title=summary.context.title)
+    axes.legend(loc="lower right", frameon=False)
+    return figure  # type: ignore[no-any-return]

@@ -22,7 +22,7 @@ _DEPTH = 4  # folders below the one that is indexed
 _MOST = 2000  # runs
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class IndexedRun:
     """One run of an index."""
 
@@ -51,24 +51,17 @@ class IndexedRun:
     def leak(self) -> str:
         """The figure that the verdict is about; a dash where the run says nothing about its model."""
         shown = self.summary.conclusion.measured
-        if shown is None:
-            return "–"
-        return (
-            f"AUC {shown.auc:.3f}" if shown.rate is None else f"{percent(shown.rate.tpr)} at {rate(shown.rate.wanted)}"
-        )
+        if shown is None or shown.rate is None:
+            return "–" if shown is None else f"AUC {shown.auc:.3f}"
+        return f"{percent(shown.rate.tpr)} at {rate(shown.rate.wanted)}"
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class RunIndex:
-    """All runs below a folder.
+    """All runs below a folder."""
 
-    Args:
-        runs: those that could be read, the newest first.
-        refused: the others, by their folder, each with the first fault.
-    """
-
-    runs: tuple[IndexedRun, ...]
-    refused: dict[str, str]
+    runs: tuple[IndexedRun, ...]  # those that could be read, the newest first
+    refused: dict[str, str]  # the others, by their folder, each with the first fault
 
     def page(self, *, title: str) -> str:
         """One HTML page, to be saved in the folder that is indexed."""
@@ -76,13 +69,7 @@ class RunIndex:
 
 
 def index_runs(folder: Path | str) -> RunIndex:
-    """Read all runs below a folder; a run that is damaged is named with its fault, and the others are shown.
-
-    Example:
-        >>> index_runs("no/such/folder")
-        Traceback (most recent call last):
-        glasshouse.InputError: no/such/folder: there is no such folder. Give the one that holds your runs.
-    """
+    """Read all runs below a folder; a run that is damaged is named with its fault, and the others are shown."""
     folder = Path(folder)
     if not folder.is_dir():
         raise InputError(f"{folder}: there is no such folder. Give the one that holds your runs.")
@@ -97,17 +84,15 @@ def index_runs(folder: Path | str) -> RunIndex:
             found.append((place, summary, rating_of(summary, policy_of(place))))
         except InputError as error:
             refused[str(place.relative_to(folder))] = error.faults[0]
-    earliest = datetime.min.replace(tzinfo=UTC)
-    found.sort(key=lambda one: one[1].written or earliest)
-    last: dict[str, tuple[Summary, Rating]] = {}
+    found.sort(key=lambda one: one[1].written or datetime.min.replace(tzinfo=UTC))
+    last: dict[str, IndexedRun] = {}  # by its data
     runs = []
     for place, summary, rating in found:
         data = summary.context.fingerprint or summary.context.title
-        change = _change(last.get(data), summary, rating)
-        last[data] = summary, rating
-        where = str(place.relative_to(folder))
-        runs.append(IndexedRun(place=where, summary=summary, rating=rating, change=change))
-    return RunIndex(runs=tuple(reversed(runs)), refused=refused)
+        change = _change(last[data], summary, rating) if data in last else ""
+        last[data] = IndexedRun(str(place.relative_to(folder)), summary, rating, change)
+        runs.append(last[data])
+    return RunIndex(tuple(reversed(runs)), refused)
 
 
 def _run_folders(folder: Path) -> Iterable[Path]:
@@ -120,13 +105,11 @@ def _run_folders(folder: Path) -> Iterable[Path]:
         inside[:] = [] if deep else [name for name in inside if not name.startswith(".")]
 
 
-def _change(before: tuple[Summary, Rating] | None, now: Summary, rating: Rating) -> str:
+def _change(before: IndexedRun, now: Summary, rating: Rating) -> str:
     """What changed since the run before, in words; overlapping intervals are said to overlap."""
-    if before is None:
-        return ""
-    last, was = before
-    said = [] if was.word == rating.word else [f"{was.word} → {rating.word}"]
-    one, other = last.conclusion.measured, now.conclusion.measured
+    was = before.rating.word
+    said = [] if was == rating.word else [f"{was} → {rating.word}"]
+    one, other = before.summary.conclusion.measured, now.conclusion.measured
     if one is not None and other is not None:
         if one.rate is not None and other.rate is not None and one.rate.wanted == other.rate.wanted:
             figures = f"{percent(one.rate.tpr)} → {percent(other.rate.tpr)} at {rate(one.rate.wanted)} FPR"

@@ -1,7 +1,4 @@
-"""A summary as JSON types, and back: ``metrics.json`` (figures) and ``run.json`` (how they were made).
-
-What is read back is checked: lists that fit each other, rates between 0 and 1, no NaN.
-"""
+"""A summary as JSON types, and back, checked: ``metrics.json`` (figures) and ``run.json`` (how they were made)."""
 
 from __future__ import annotations
 
@@ -17,6 +14,8 @@ from typing import Any, get_type_hints
 from glasshouse.core.errors import raise_faults, shortened
 from glasshouse.core.table import Table
 from glasshouse.evaluation import Interval, PrivacyVerdict
+from glasshouse.evaluation.declared import DeclaredDraw
+from glasshouse.evaluation.risk import RiskFigures
 from glasshouse.report.advice import Advice
 from glasshouse.report.context import Context
 from glasshouse.report.figures import FIGURES, AttackFigures
@@ -29,7 +28,7 @@ FORMAT = 6
 _KINDS = {  # of what is read as it is written
     name: kind
     for name, kind in get_type_hints(Summary).items()
-    if name not in ("context", "attacks", "top_records", "written", "advice")
+    if name not in ("context", "attacks", "top_records", "written", "advice", "draw", "risk")
 }
 _KEYS = {"verdict_attack": "headline", "random_members": "drawn", "mismatch": "unlike", "quick_estimate": "estimate"}
 
@@ -37,43 +36,30 @@ _KEYS = {"verdict_attack": "headline", "random_members": "drawn", "mismatch": "u
 def metrics_json(summary: Summary) -> dict[str, Any]:
     """Every figure; the same run gives the same text, so it holds no measured times."""
     context, drawn = summary.context, summary.random_members
-
-    def dumped(name: str) -> Any:
-        return _dumped(_KINDS[name], getattr(summary, name))
-
+    as_read = ("verdict_attack", "random_members", "neighbourhoods", "groups", "worst_cell", "power", "quick_estimate")
+    dumped = {name: _dumped(_KINDS[name], getattr(summary, name)) for name in as_read}
     return {
         "format": FORMAT,
         "verdict": summary.verdict,
         "strongest": summary.strongest,
-        "headline": dumped("verdict_attack"),
+        "headline": dumped["verdict_attack"],
         "warnings": list(context.warnings),
         "notes": list(summary.notes),
         "records": summary.records,
         "members": summary.members,
         "fprs": list(summary.fprs),
         "target": _target_json(context),
-        "stored_records": context.stored_records,
-        "shadows": context.shadows,
-        "mode": context.mode,
-        "seed": context.seed,
-        "fingerprint": context.fingerprint,
+        **{name: getattr(context, name) for name in ("stored_records", "shadows", "mode", "seed", "fingerprint")},
         "attacks": {attack.name: _attack_json(attack) for attack in summary.attacks},
         "left_out": dict(summary.left_out),
         "privacy": _privacy_json(summary.privacy),
-        "drawn": drawn and {**dumped("random_members"), "found": drawn.found, "sentence": drawn.sentence()},
-        "top_records": [
-            {
-                name: None if isinstance(value, float) and not math.isfinite(value) else value
-                for name, value in row.items()
-            }
-            for row in summary.top_records.rows()
-        ],
-        "neighbourhoods": dumped("neighbourhoods"),
-        "groups": dumped("groups"),
-        "worst_cell": dumped("worst_cell"),
-        "power": dumped("power"),
+        "drawn": drawn and {**dumped["random_members"], "found": drawn.found, "sentence": drawn.sentence()},
+        "top_records": [{name: _finite(value) for name, value in row.items()} for row in summary.top_records.rows()],
+        **{name: dumped[name] for name in ("neighbourhoods", "groups", "worst_cell", "power")},
         "unlike": summary.mismatch,
-        "estimate": dumped("quick_estimate"),
+        "estimate": dumped["quick_estimate"],
+        **({} if summary.draw is None else {"draw": _dumped(DeclaredDraw, summary.draw)}),
+        **({} if summary.risk is None else {"risk": _dumped(RiskFigures, summary.risk)}),
     }
 
 
@@ -97,8 +83,7 @@ def run_json(summary: Summary) -> dict[str, Any]:
 
 def advice_json(advice: Advice) -> dict[str, Any]:
     """Measured defences, for ``run.json``: they come with the time that they took."""
-    found: dict[str, Any] = _dumped(Advice, advice)
-    return found
+    return dict(_dumped(Advice, advice))
 
 
 def summary_from(metrics: Mapping[str, Any], run: Mapping[str, Any]) -> Summary:
@@ -124,6 +109,8 @@ def summary_from(metrics: Mapping[str, Any], run: Mapping[str, Any]) -> Summary:
         ),
         written=moment(run.get("written")),
         advice=_adapter(Advice | None).validate_python(run.get("advice")),
+        draw=_adapter(DeclaredDraw | None).validate_python(metrics.get("draw")),
+        risk=_adapter(RiskFigures | None).validate_python(metrics.get("risk")),
         **read,
     )
 
@@ -141,9 +128,8 @@ def moment(told: object) -> datetime | None:
 def _target_json(context: Context) -> dict[str, Any]:
     """How well the target does: errors of a regressor, accuracies of a classifier."""
     errors = {name: getattr(context, name) for name in ("train_rmse", "test_rmse", "train_r2", "test_r2")}
-    if any(value is not None for value in errors.values()):
-        return errors
-    return {"train_accuracy": context.train_accuracy, "test_accuracy": context.test_accuracy}
+    known = any(value is not None for value in errors.values())
+    return errors if known else {"train_accuracy": context.train_accuracy, "test_accuracy": context.test_accuracy}
 
 
 def _attack_json(attack: AttackFigures) -> dict[str, Any]:
@@ -179,8 +165,12 @@ def _privacy_json(verdict: PrivacyVerdict | None) -> dict[str, Any] | None:
         return None
     plain: dict[str, Any] = _dumped(PrivacyVerdict, verdict)
     bound = plain.pop("epsilon")
-    found = {"epsilon_lower_bound": None if verdict.withheld else bound, **plain, "sentence": verdict.sentence()}
-    return found | {"gaussian_sentence": verdict.gaussian_sentence()}
+    sentences = {"sentence": verdict.sentence(), "gaussian_sentence": verdict.gaussian_sentence()}
+    return {"epsilon_lower_bound": None if verdict.withheld else bound, **plain, **sentences}
+
+
+def _finite(value: Any) -> Any:
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _dumped(kind: Any, value: Any) -> Any:

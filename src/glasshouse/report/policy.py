@@ -1,13 +1,10 @@
-"""A risk policy: limits that a run must not exceed before a model is released, and a run judged by them.
-
-Where its owner gave none, the usual policy rates a run; the policy is kept in ``run.json``. A verdict can be written as
-JUnit XML, which build servers show as tests.
-"""
+"""A risk policy: limits that a run must not exceed before a model is released, and a run judged by them."""
 
 from __future__ import annotations
 
 import dataclasses
 import math
+import re
 import xml.etree.ElementTree as ET
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -18,8 +15,7 @@ from typing import Any, Literal
 from glasshouse.core.errors import InputError
 from glasshouse.evaluation import Interval
 from glasshouse.evaluation.metrics import ENOUGH_WRONG
-from glasshouse.report.decision.conclusion import attackers
-from glasshouse.report.decision.evidence import FACTOR
+from glasshouse.report.decision.conclusion import FACTOR, attackers
 from glasshouse.report.figures import FIGURES, AttackFigures, Estimate, Figure, group_estimate
 from glasshouse.report.format import rate, whole
 from glasshouse.report.run_folder import read_manifest
@@ -34,12 +30,7 @@ _EPSILON = Figure(name="epsilon", words="lower bound on ε", high=math.inf, show
 
 
 def limited_figures() -> list[str]:
-    """What a limit may be on, in alphabetical order.
-
-    Example:
-        >>> limited_figures()
-        ['auc', 'epsilon', 'tpr']
-    """
+    """What a limit may be on, in alphabetical order."""
     shown = (name.removesuffix("@{}") for name, one in FIGURES.items() if "gate" in one.shown)
     return sorted(["epsilon", *shown])
 
@@ -108,14 +99,18 @@ class Limit:
     @property
     def words(self) -> str:
         """The limit as a part of a sentence."""
-        if self.figure == "epsilon":
-            return f"{self.described.words} at most {self.value}"
-        if self.group is not None:
-            groups = "the most exposed group" if self.group == WORST else f"every group of {self.group}"
-            return f"{self.figure.upper()} of {groups} at most {self.value}"
-        name = self.described.words if self.at_fpr is None else self.described.title(self.at_fpr)
         who = {HEADLINE: "the verdict attack", EVERY: "every attack"}.get(self.attack, self.attack)
-        return f"{name} of {who} at most {self.value}"
+        if self.figure == "epsilon":
+            name = self.described.words
+        elif self.group is not None:
+            name = f"{self.figure.upper()} of {self._groups}"
+        else:
+            name = f"{self.described.words if self.at_fpr is None else self.described.title(self.at_fpr)} of {who}"
+        return f"{name} at most {self.value}"
+
+    @property
+    def _groups(self) -> str:
+        return "the most exposed group" if self.group == WORST else f"every group of {self.group}"
 
     @property
     def subject(self) -> str:
@@ -124,20 +119,11 @@ class Limit:
             return f"privacy loss that the attacks prove, at most {self.value}"
         if (counts := self.described.counts) is None:
             return self.words
-        where = "" if self.group is None else f" in every group of {self.group}"
-        where = " in the most exposed group" if self.group == WORST else where
+        where = "" if self.group is None else f" in {self._groups}"
         return f"{counts.subject}{where}{self._price}, at most {counts.per * self.most:g} of {whole(counts.per)}"
 
     def plain(self, who: str, value: float, interval: Interval) -> str:
-        """What was measured beside the limit, for a reader who knows no abbreviation.
-
-        Example:
-            >>> limit = Limit(figure="tpr", most=0.05, at_fpr=0.01)
-            >>> limit.plain("stacked", 0.712, Interval(0.64, 0.76)).replace(chr(160), " ")
-            'stacked identifies 712 of 1 000 members at 1 % false positives (interval 640 to 760; limit 50)'
-            >>> Limit(figure="auc", most=0.6).plain("loss", 0.7, Interval(0.6, 0.8))
-            'loss is right about 70 of 100 pairs of a member and a non-member (interval 60 to 80; limit 60)'
-        """
+        """What was measured beside the limit, for a reader who knows no abbreviation."""
         if (counts := self.described.counts) is None:
             return f"{self.words}: {who} has {value:.3g} (interval {interval.low:.3g} to {interval.high:.3g})"
         at, low, high = (f"{counts.per * one:.0f}" for one in (value, *interval))
@@ -183,11 +169,7 @@ _USUAL_AUC = 0.6
 
 
 def usual_policy(summary: Summary) -> Policy:
-    """A TPR of at most `FACTOR` times the FPR, and no lower bound on ε above a claimed ε.
-
-    Where ties or a small sample leave no such rate to measure, the area under the curve is limited instead. `judge`
-    adds all other evidence that the factor is exceeded.
-    """
+    """A TPR of at most `FACTOR` times the FPR, else an AUC where none can be measured; and no ε above a claimed one."""
     found = summary.conclusion.figures
     rate = None if found is None else found.rate
     if rate is not None and rate.reached and FACTOR * rate.wanted < 1:
@@ -202,7 +184,7 @@ def usual_policy(summary: Summary) -> Policy:
 
 Status = Literal["passed", "failed", "unknown"]
 _SIGNS: dict[Status, str] = {"passed": "PASS", "failed": "FAIL", "unknown": "????"}
-_CODES: dict[Status, int] = {"passed": 0, "failed": 3, "unknown": 4}  # 1 and 2 are those of faults and crashes
+_CODES: dict[Status, int] = {"passed": 0, "failed": 3, "unknown": 4}
 _ENDS = {"upper": "upper end", "estimate": "estimate", "lower": "lower end"}
 _FEW_MEMBERS = 20  # of a group; the share of fewer is too coarse to be compared without its interval
 
@@ -264,7 +246,7 @@ class Verdict:
 
     @property
     def exit_code(self) -> int:
-        """For a pipeline: 0 if no limit is exceeded, 3 if one is, 4 if the run is inconclusive.
+        """That of ``glasshouse check``, whose help says what it means.
 
         Example:
             >>> Verdict(findings=[Finding(rule="a", status="unknown", reason="b")]).exit_code
@@ -346,38 +328,35 @@ def _of_epsilon(summary: Summary, limit: Limit) -> Finding:
     if privacy is None or privacy.withheld:
         reason = "the run shows no ε" if privacy is None else f"ε is withheld: {privacy.withheld.rstrip('.')}"
         return _unknown(limit, reason)
-    proven = f"the attacks prove a privacy loss of at least {privacy.shown:.2f}"
+    proven = f"a privacy loss of at least {privacy.shown:.2f}" if privacy.shown > 0 else "no privacy loss"
     return Finding(
         rule=limit.words,
         status="failed" if privacy.shown > limit.most else "passed",
         reason=f"{privacy.bound()} (a lower bound: the true ε may be larger)",
-        plain=f"{proven if privacy.shown > 0 else 'the attacks prove no privacy loss'} (limit {limit.value}); the true "
-        "loss may be larger",
+        plain=f"the attacks prove {proven} (limit {limit.value}); the true loss may be larger",
     )
 
 
 def _of_verdict_attack(summary: Summary, limit: Limit, end: End) -> Finding:
-    found = summary.conclusion.figures
-    if found is None:
+    if (found := summary.conclusion.figures) is None:
         return _unknown(limit, "the run has no verdict")
-    shown = found.rate
     if limit.figure == "auc":
         return _compared(limit, end, Estimate(found.auc, found.auc_interval), who=found.title)
+    shown = found.rate
     if limit.figure == "tpr" and shown is not None and shown.wanted == limit.at_fpr and shown.reached:
-        estimate = Estimate(shown.tpr, shown.tpr_interval)
-        return _compared(limit, end, estimate, who=found.title, resolved=shown.allowed >= ENOUGH_WRONG)
+        resolved = shown.allowed >= ENOUGH_WRONG
+        return _compared(limit, end, Estimate(shown.tpr, shown.tpr_interval), who=found.title, resolved=resolved)
     # the verdict is about one rate and the AUC; the same attack's other figures are its own
     return _of_attack(summary.attack(found.attack), limit, end)
 
 
 def _of_attack(attack: AttackFigures, limit: Limit, end: End) -> Finding:
     found = limit.described.of(attack, limit.at_fpr or math.nan)
+    at = limit.at_fpr
     if found is None or found.at is not None:
-        at = ""
-        if limit.at_fpr is not None:
-            at = f" at {rate(limit.at_fpr)} FPR; audit with that rate among fprs, and enough records"
-        return _unknown(limit, f"{attack.name} has no such figure{at}", f"not measured for {attack.name}")
-    measured = attack.metrics.rate_at(limit.at_fpr) if attack.metrics is not None and limit.at_fpr is not None else None
+        where = f" at {rate(at)} FPR; audit with that rate among fprs, and enough records" if at is not None else ""
+        return _unknown(limit, f"{attack.name} has no such figure{where}", f"not measured for {attack.name}")
+    measured = attack.metrics.rate_at(at) if attack.metrics is not None and at is not None else None
     resolved = measured is None or measured.allowed >= ENOUGH_WRONG
     return _compared(limit, end, found, who=attack.name, resolved=resolved)
 
@@ -432,10 +411,7 @@ def _compared(limit: Limit, end: End, found: Estimate, *, who: str, plain: str =
 
 def stored_policy(policy: Policy | None) -> dict[str, Any]:
     """What ``run.json`` keeps of a policy; nothing if there is none."""
-    if policy is None:
-        return {}
-    plain = dataclasses.asdict(policy)
-    return {"policy": {**plain, "limits": list(plain["limits"]), "attacks": list(policy.attacks)}}
+    return {} if policy is None else {"policy": dataclasses.asdict(policy)}
 
 
 def policy_of(folder: Path | str) -> Policy | None:
@@ -480,6 +456,4 @@ def junit_xml(verdict: Verdict, *, name: str) -> str:
 
 def _clean(text: str) -> str:
     """Without characters that XML 1.0 does not allow; a name of a group may hold any."""
-    return "".join(
-        one if one in "\t\n" or " " <= one <= "\ud7ff" or "\ue000" <= one <= "\ufffd" else "?" for one in text
-    )
+    return re.sub("[^\t\n -\ud7ff\ue000-\ufffd]", "?", text)

@@ -29,14 +29,7 @@ _WORD = re.compile(r"[^\s'\"“”‘’`,;()\[\]{}<>=]+")
 
 @dataclass(frozen=True)
 class Redactor:
-    """Replaces ids by the first digits of their HMAC-SHA-256.
-
-    Without the key nobody can compute the hash of a known id, so a list of all possible ids does not help.
-
-    Example:
-        >>> Redactor(b"secret").hash("patient 7")
-        '1f9b1ee1e445d1fb'
-    """
+    """Replaces ids by the first digits of their HMAC-SHA-256: without the key nobody can compute that of a known id."""
 
     key: bytes = field(repr=False)  # it has no place in a log
 
@@ -67,9 +60,9 @@ class Redactor:
             text = text.replace(name, self.hash(name))  # an id of several words
         return _WORD.sub(lambda found: self._word(found, ids), text)
 
-    def texts(self, texts: Mapping[str, str], ids: frozenset[str]) -> dict[str, str]:
+    def texts(self, texts: Mapping[str, Any], ids: frozenset[str]) -> dict[str, str]:
         """Texts by name, each redacted."""
-        return {name: self.text(text, ids) for name, text in texts.items()}
+        return {name: self.text(str(text), ids) for name, text in texts.items()}
 
     def _word(self, found: re.Match[str], ids: frozenset[str]) -> str:
         word = found[0]
@@ -108,7 +101,7 @@ def redacted_context(context: Context, redactor: Redactor, ids: frozenset[str]) 
         context,
         title=redactor.text(context.title, ids),
         about=redactor.text(context.about, ids),
-        settings={name: redactor.text(str(value), ids) for name, value in context.settings.items()},
+        settings=redactor.texts(context.settings, ids),
         warnings=tuple(redactor.text(one, ids) for one in context.warnings),
         notes=tuple(redactor.text(one, ids) for one in context.notes),
         redacted=True,
@@ -116,11 +109,7 @@ def redacted_context(context: Context, redactor: Redactor, ids: frozenset[str]) 
 
 
 def redacted_summary(summary: Summary, redactor: Redactor, ids: Iterable[str]) -> Summary:
-    """The same summary with every id replaced: in the records, in columns that repeat them, and in all texts.
-
-    A summary that is redacted already stays as it is. ``ids`` are those of all audited records: a text may name one
-    that is not among the first.
-    """
+    """The same summary with every id replaced, in records and in texts; ``ids`` are those of all audited records."""
     if summary.context.redacted:
         return summary
     known, rows = frozenset(ids), summary.top_records
@@ -128,6 +117,10 @@ def redacted_summary(summary: Summary, redactor: Redactor, ids: Iterable[str]) -
     hashed = {name: redactor.column(rows[name], names) for name in rows}
     cell = summary.worst_cell
     repeats = {name for name in rows if name != "id" and hashed[name] is not rows[name]}
+
+    def group(column: str, name: str) -> str:
+        return redactor.hash(name) if column in repeats else name
+
     return dataclasses.replace(
         summary,
         context=redacted_context(summary.context, redactor, known),
@@ -139,12 +132,7 @@ def redacted_summary(summary: Summary, redactor: Redactor, ids: Iterable[str]) -
             dataclasses.replace(one, note=redactor.text(one.note, known), doubt=redactor.text(one.doubt, known))
             for one in summary.attacks
         ),
-        groups=tuple(
-            dataclasses.replace(one, group=redactor.hash(one.group)) if one.column in repeats else one
-            for one in summary.groups
-        ),
+        groups=tuple(dataclasses.replace(one, group=group(one.column, one.group)) for one in summary.groups),
         worst_cell=cell
-        and dataclasses.replace(
-            cell, parts=tuple((name, redactor.hash(group) if name in repeats else group) for name, group in cell.parts)
-        ),
+        and dataclasses.replace(cell, parts=tuple((name, group(name, one)) for name, one in cell.parts)),
     )

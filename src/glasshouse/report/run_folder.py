@@ -14,7 +14,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from glasshouse.core.errors import InputError, shortened
+from glasshouse.core.errors import InputError, raise_faults, shortened
 from glasshouse.core.escape import plain_cell
 from glasshouse.core.table import Table
 from glasshouse.data import as_ids
@@ -29,6 +29,7 @@ from glasshouse.report.summary import Summary
 
 _OWN = "run_sha256"  # of run.json itself, without this entry
 _LONGEST_NAME = 100
+MOST_SEARCHED = 50_000  # records that a page can search: about 3 MB
 _AGAIN = "Copy the complete folder, or run the audit again."
 
 
@@ -139,10 +140,7 @@ def _read(path: Path) -> Mapping[str, Any]:
 
 
 def _check_files(folder: Path, files: object, *, pages: bool = False) -> None:
-    """Check that every file that the run wrote is there and unchanged; all faults at once.
-
-    Pages are made from the other files, so that only a check of the whole folder looks at them.
-    """
+    """Refuse files that are missing or changed, all faults at once; pages, made from the others, only if asked for."""
     if not isinstance(files, dict) or "metrics.json" not in files:
         raise InputError(f"{folder / 'run.json'}: is damaged: it does not list the run's files. {_AGAIN}")
     faults = []
@@ -151,17 +149,15 @@ def _check_files(folder: Path, files: object, *, pages: bool = False) -> None:
         if name in MADE_AGAIN and not pages:
             continue
         if Path(name).name != name or len(name) > _LONGEST_NAME:
-            faults.append(
-                f"{folder / 'run.json'}: is damaged: it lists {shortened(name)}, which is not a file of a run."
-            )
+            told = f"is damaged: it lists {shortened(name)}, which is not a file of a run."
+            faults.append(f"{folder / 'run.json'}: {told}")
             continue
         with guarded(shortened(str(path), most=200, quoted=False), what="a file of a run", advice=_AGAIN):
             if not path.is_file():
                 faults.append(f"{path}: is missing, so this is not a complete run of Glasshouse. {_AGAIN}")
             elif not isinstance(known, dict) or known.get("sha256") != digest(path):
                 faults.append(f"{path}: was damaged or edited after the audit wrote it. {_AGAIN}")
-    if faults:
-        raise InputError(*faults)
+    raise_faults(faults)
 
 
 _OF_CELL = 80  # bytes that Python needs for a cell besides its letters
@@ -173,11 +169,9 @@ class Run(Protocol):
 
     def summary(self) -> Summary:
         """The figures."""
-        ...
 
     def records(self) -> Table:
         """One row per record: ``id``, ``member`` if it is known, and a column ``…_score`` for each attack."""
-        ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -185,7 +179,7 @@ class SavedRun:
     """A run that was read back."""
 
     figures: Summary
-    scores: Table  # one row per record: ``id``, ``member`` if it is known, and a column ``…_score`` for each attack
+    scores: Table  # one row per record: ``id``, ``label`` and ``member`` if known, and ``…_score`` of each attack
 
     def summary(self) -> Summary:
         """The figures."""
@@ -214,16 +208,23 @@ def read_run_with_records(folder: Path | str) -> SavedRun:
         names = [plain_cell(name) for name in next(rows, [])]
         if len(set(names)) < len(names):
             raise ValueError("a column is there twice")
-        kept = [at for at, name in enumerate(names) if name in ("id", "member") or name.endswith("_score")]
+        kept = [at for at, name in enumerate(names) if name in ("id", "label", "member") or name.endswith("_score")]
         cells = [[row[at] for at in kept] for row in rows]
         if len(cells) != summary.records or "id" not in names:
             raise ValueError(f"{len(cells)} records and no column id, or not the {summary.records} of metrics.json")
-        columns = zip(*cells, strict=True)
-        named = zip((names[at] for at in kept), columns, strict=True)
+        named = zip((names[at] for at in kept), zip(*cells, strict=True), strict=True)
         return SavedRun(summary, Table({name: _column(name, column, path) for name, column in named}))
 
 
+def searched_records(folder: Path | str, summary: Summary) -> Table | None:
+    """The records that the page of a run searches; None where it lists none, or there are too many for a page."""
+    fits = summary.top_records.height and summary.records <= MOST_SEARCHED
+    return read_run_with_records(folder).records() if fits else None
+
+
 def _column(name: str, cells: tuple[str, ...], path: Path) -> np.ndarray:
+    if name == "label":
+        return np.array([plain_cell(cell) for cell in cells], dtype=np.str_)
     if name == "id":
         return as_ids([plain_cell(cell) for cell in cells], len(cells), place=f"{path}: id")
     if name == "member":

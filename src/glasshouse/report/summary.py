@@ -14,9 +14,11 @@ from numpy.typing import NDArray
 
 from glasshouse.core.table import Table
 from glasshouse.evaluation import AttackOutcome, PrivacyVerdict, RandomMembers, VerdictAttack
+from glasshouse.evaluation.declared import DeclaredDraw
 from glasshouse.evaluation.groups import GroupLeak, WorstCell, group_leaks, worst_cell
 from glasshouse.evaluation.leakage import Power, audit_power
 from glasshouse.evaluation.quick_estimate import QuickEstimate
+from glasshouse.evaluation.risk import RiskFigures
 from glasshouse.report.advice import Advice
 from glasshouse.report.context import Context
 from glasshouse.report.decision.conclusion import (
@@ -25,15 +27,14 @@ from glasshouse.report.decision.conclusion import (
     VerdictFigures,
     attackers,
     concluded,
+    evidence_of,
     verdict_figures,
 )
-from glasshouse.report.decision.evidence import evidence_of
 from glasshouse.report.decision.verdict import notes, verdict
 from glasshouse.report.figures import AttackFigures, attack_figures
 from glasshouse.report.pictures.neighbourhood import Neighbourhood, Surroundings
 
-_TOP = 100
-_DRAWN = 40
+_TOP, _FIRST, _DRAWN = 100, 5, 40  # records: listed, shown in a terminal, drawn with their neighbours
 
 
 @dataclass(frozen=True)
@@ -57,12 +58,12 @@ class Summary:
     groups: tuple[GroupLeak, ...] = ()  # by the strongest attack; empty if the members are not known
     worst_cell: WorstCell | None = None  # the most exposed group or combination of two; None if none is, beyond chance
     power: Power | None = None  # which leak this audit could have shown; None if the members are not known
-    quick_estimate: QuickEstimate | None = (
-        None  # of what eight shadow models would find; None if there were two or more
-    )
+    quick_estimate: QuickEstimate | None = None  # of what eight shadow models would find; None with two or more
     mismatch: bool = False  # the target answers unlike its shadow models, so that what comes from these is withheld
     written: datetime | None = None  # when the run was saved; None if it was not
     advice: Advice | None = None  # defences that were measured for this model; None if none were
+    draw: DeclaredDraw | None = None  # the declared draw of the members; None if none was declared
+    risk: RiskFigures | None = None  # how unequal the risk of units is; None for records
 
     def __repr__(self) -> str:
         return f"Summary({self.records} records, attacks: {', '.join(attack.name for attack in self.attacks)})"
@@ -72,16 +73,24 @@ class Summary:
         """Whether the run says anything, what, how strongly, and by which attack."""
         found = self.verdict_attack
         looks: Iterable[Look] = ()
-        if found is not None and self.members is not None:
+        # their intervals are of single units
+        if found is not None and self.members is not None and (self.draw is None or not self.draw.cluster):
             counts = {"members": self.members, "records": self.records}
             looks = evidence_of(found, self.attack(found.attack), self.privacy, self.worst_cell, **counts)
-        return concluded(found, self.context, mismatch=self.mismatch, evidence=looks)
+        return concluded(found, self.context, mismatch=self.mismatch, evidence=looks, draw=self.draw)
 
     @property
     def unreached(self) -> bool:
         """Whether some attack cannot reach a wanted rate because of tied scores."""
         measured = [attack.metrics for attack in self.attacks if attack.metrics is not None]
         return any(not rate.reached for metrics in measured for rate in metrics.rates)
+
+    @property
+    def first_records(self) -> Table:
+        """The few most at risk, with the columns that fit a terminal: all attacks' would not."""
+        shown = ("id", "label", "member", f"{self.strongest}_score")
+        top = self.top_records.head(_FIRST)
+        return Table({name: top[name] for name in top if name in shown})
 
     def attack(self, name: str) -> AttackFigures:
         """The figures of one attack."""
@@ -103,6 +112,8 @@ def summarise(
     columns: Mapping[str, NDArray[Any]] | None = None,
     quick_estimate: QuickEstimate | None = None,
     advice: Advice | None = None,
+    draw: DeclaredDraw | None = None,
+    risk: RiskFigures | None = None,
 ) -> Summary:
     """Gather the numbers of a report.
 
@@ -111,21 +122,20 @@ def summarise(
     """
     members = records["member"].astype(np.bool_) if "member" in records else None
     attacks = tuple(attack_figures(name, outcome, members) for name, outcome in outcomes.items())
-    found, first_figure = None, None
+    able = attackers(attacks)
+    found, first_figure, strongest = None, None, able[0].name
     if verdict_attack is not None:
-        random = random_members is None or not random_members.found
-        found = verdict_figures(verdict_attack, random=random, picked=outcomes[verdict_attack.attack].picked)
-        first_figure = verdict_attack.test.first[1] if verdict_attack.test.first is not None else None
-    strongest = attackers(attacks)[0].name if found is None else found.attack
-    outcome, called, cell = outcomes[strongest], None, None
+        strongest, test = verdict_attack.attack, verdict_attack.test
+        random = (random_members is None or not random_members.found) and (draw is None or draw.random)
+        found = verdict_figures(verdict_attack, random=random, picked=outcomes[strongest].picked)
+        first_figure = None if test.first is None else test.first[1]
+    outcome, called, cell, power, inside = outcomes[strongest], None, None, None, None
+    if members is not None:
+        inside = int(members.sum())
+        power = audit_power(inside, records.height - inside, fprs, attacks=len(able), first=first_figure)
     if members is not None and columns and outcome.first_threshold is not None:
         called = outcome.flagged(outcome.first_threshold)
         cell = worst_cell(called, members, columns)
-    power, inside = None, None
-    if members is not None:
-        inside = int(members.sum())
-        tried = len(attackers(attacks))
-        power = audit_power(inside, records.height - inside, fprs, attacks=tried, first=first_figure)
     summary = Summary(
         context=context,
         verdict="",
@@ -145,6 +155,8 @@ def summarise(
         quick_estimate=quick_estimate,
         mismatch=bool(warning),
         advice=advice,
+        draw=draw,
+        risk=risk,
     )
     conclusion = summary.conclusion
     listed = _TOP if conclusion.lists_records else 0
@@ -154,7 +166,7 @@ def summarise(
         groups = group_leaks(outcome.scores, members, columns, called=called, leak=conclusion.lists_records)
     return dataclasses.replace(
         summary,
-        verdict=verdict(found, context, privacy, partly=conclusion.partly),
+        verdict=verdict(found, context, privacy, partly=conclusion.partly, draw=draw),
         top_records=Table({name: column[first] for name, column in records.items()} if listed else {}),
         neighbourhoods=tuple(surroundings.neighbourhood(int(at)) for at in first[:_DRAWN]) if surroundings else (),
         groups=groups,

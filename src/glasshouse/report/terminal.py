@@ -11,34 +11,22 @@ from rich.markup import escape
 from rich.table import Table as RichTable
 
 from glasshouse.core.escape import visible
-from glasshouse.report.decision.evidence import FACTOR
+from glasshouse.report.decision import verdict
+from glasshouse.report.decision.conclusion import FACTOR
+from glasshouse.report.decision.exposure import unit_of, worded
 from glasshouse.report.decision.next_steps import next_steps
 from glasshouse.report.decision.rating import Rating, rating_of
-from glasshouse.report.decision.verdict import (
-    groups_sentence,
-    list_sentence,
-    power_sentences,
-    precision_sentence,
-    target_sentence,
-    whole_sentence,
-)
 from glasshouse.report.figures import columns_at
 from glasshouse.report.format import percent, rate
 from glasshouse.report.policy import Policy
 from glasshouse.report.summary import Summary
 
 _WIDTH = 80  # of a summary as text
+_ATTACKS = "Attacks (95 % intervals in brackets)"
 
 
 def print_summary(summary: Summary, console: Console, *, policy: Policy | None = None, verbose: bool = False) -> None:
-    """Print the verdict in a few lines, the attacks and the records most at risk.
-
-    Args:
-        summary: of the run.
-        console: where to print.
-        policy: that rates the run; the usual one by default.
-        verbose: also print what was noticed, ε, precision, groups, and which leak could have been found.
-    """
+    """Print the verdict in a few lines, the attacks and the records most at risk; ``verbose``: notes in full too."""
     console.print(f"[bold]{_safe(summary.context.title)}[/bold]")
     if summary.context.about:
         console.print(_safe(summary.context.about), highlight=False)
@@ -86,7 +74,9 @@ def _facts(summary: Summary, rating: Rating, policy: Policy | None) -> Iterator[
             f"Most exposed: {cell.name}, {cell.identified} of {cell.members} members flagged and {cell.flagged} of "
             f"{cell.non_members} non-members."
         )
-    if estimated := whole_sentence(summary.attack(summary.strongest)):
+    if summary.risk is not None and summary.risk.hidden:
+        yield summary.risk.sentence(unit_of(summary).removesuffix("s"))
+    if estimated := verdict.whole_sentence(summary.attack(summary.strongest)):
         yield estimated
     if summary.quick_estimate is not None:
         yield summary.quick_estimate.sentence()
@@ -101,11 +91,11 @@ def _more(summary: Summary) -> Iterator[str]:
     lines = [
         summary.verdict,
         *([privacy.sentence(), privacy.gaussian_sentence()] if privacy is not None else []),
-        precision_sentence(best),
-        list_sentence(best, leak=summary.conclusion.lists_records),
-        groups_sentence(summary.groups, summary.worst_cell),
-        *(power_sentences(summary.power)[:1] if summary.power is not None else []),
-        *(f"• {note}" for note in (*summary.notes, target_sentence(summary.context), random) if note),
+        worded(verdict.precision_sentence(best), summary),
+        worded(verdict.list_sentence(best, leak=summary.conclusion.lists_records), summary),
+        verdict.groups_sentence(summary.groups, summary.worst_cell),
+        *(verdict.power_sentences(summary.power)[:1] if summary.power is not None else []),
+        *(f"• {note}" for note in (*summary.notes, verdict.target_sentence(summary.context), random) if note),
     ]
     return filter(None, lines)
 
@@ -125,7 +115,7 @@ def _safe(text: str) -> str:
 
 def _attacks(summary: Summary, *, verbose: bool) -> RichTable:
     """One row per attack; counts of flags need more than 80 columns, and are shown if asked for."""
-    table = RichTable(title="Attacks (95 % intervals in brackets)", title_justify="left", box=None, pad_edge=False)
+    table = RichTable(title=_ATTACKS, title_justify="left", box=None, pad_edge=False, min_width=len(_ATTACKS))
     columns = columns_at("terminal", summary.attacks, summary.fprs)
     measured = [column for column in columns if column.figure.high != math.inf]
     shown = columns if verbose or not measured else measured
@@ -139,14 +129,11 @@ def _attacks(summary: Summary, *, verbose: bool) -> RichTable:
 
 
 def _records(summary: Summary) -> RichTable:
-    """The first few by the strongest attack; the columns of all attacks would not fit a terminal."""
-    top, score = summary.top_records.head(5), f"{summary.strongest}_score"
-    shown = [name for name in top if name in ("id", "label", "member", score)]
-    table = RichTable(title="Records most at risk", title_justify="left", box=None, pad_edge=False)
-    for name in shown:
+    table = RichTable(title=worded("Records most at risk", summary), title_justify="left", box=None, pad_edge=False)
+    for name in summary.first_records:
         table.add_column(_safe(name.replace("_", " ")), overflow="fold")
-    for row in top.rows():
-        table.add_row(*[_safe(f"{row[n]:.3g}" if isinstance(row[n], float) else str(row[n])) for n in shown])
+    for row in summary.first_records.rows():
+        table.add_row(*[_safe(f"{one:.3g}" if isinstance(one, float) else str(one)) for one in row.values()])
     return table
 
 
@@ -165,14 +152,15 @@ def latex_table(summary: Summary) -> str:
     lines = [
         rf"\begin{{tabular}}{{l{'r' * len(columns)}}}",
         r"\toprule",
-        " & ".join(_escaped(head).replace(r" \%", r"\,\%") for head in heads) + r" \\",
+        " & ".join(latex_text(head).replace(r" \%", r"\,\%") for head in heads) + r" \\",
         r"\midrule",
     ]
     for attack in summary.attacks:
         cells = [column.text(attack, r"{value} {{\scriptsize [{low}, {high}]}}", missing="") for column in columns]
-        lines.append(" & ".join([_escaped(attack.name), *(cell.replace(" %", r"\,\%") for cell in cells)]) + r" \\")
+        lines.append(" & ".join([latex_text(attack.name), *(cell.replace(" %", r"\,\%") for cell in cells)]) + r" \\")
     return "\n".join([*lines, r"\bottomrule", r"\end{tabular}", ""])
 
 
-def _escaped(text: str) -> str:
+def latex_text(text: str) -> str:
+    """A text that LaTeX shows as it is."""
     return "".join(_SPECIAL.get(character, character) for character in visible(text))

@@ -217,18 +217,22 @@ def batch_sizes(count: int, size: int) -> list[int]:
     return sizes if len(sizes) < 2 or sizes[-1] > 1 else [*sizes[:-2], size + 1]
 
 
-def mean_loss(answers: Tensor, labels: Tensor) -> Tensor:
+def mean_loss(answers: Tensor, labels: Tensor, *, smoothing: float = 0.0) -> Tensor:
     """The mean loss of a batch, from what `answers_for` gives and from `labels_of`.
 
     Of classes the cross-entropy; logits are [B, C], or [B] or [B, 1] for two classes. Of real numbers the squared error
     of [B] or [B, 1] predictions; of [B, 2], mean and log-variance, the Gaussian's negative log-likelihood without its
-    constant.
+    constant. With ``smoothing`` a class is learned as this share of all classes alike, and the rest of itself (Szegedy
+    et al. 2016, Sec. 7).
     """
+    if smoothing and labels.is_floating_point():
+        raise InputError("label_smoothing: the population is a regression, which has no classes; leave it out.")
     pairs = answers.ndim > 1 and answers.shape[1] > 1
     if not labels.is_floating_point():
         if pairs:
-            return nn.functional.cross_entropy(answers, labels)
-        return nn.functional.binary_cross_entropy_with_logits(answers.reshape(-1), labels.to(answers.dtype))
+            return nn.functional.cross_entropy(answers, labels, label_smoothing=smoothing)
+        wanted = labels.to(answers.dtype) * (1 - smoothing) + smoothing / 2
+        return nn.functional.binary_cross_entropy_with_logits(answers.reshape(-1), wanted)
     if pairs:
         mean, log_variance = answers.unbind(1)
         return 0.5 * ((labels - mean) ** 2 * torch.exp(-log_variance) + log_variance).mean()
@@ -238,11 +242,13 @@ def mean_loss(answers: Tensor, labels: Tensor) -> Tensor:
 def labels_of(population: Population) -> Tensor:
     """[N] columns of the true classes, or the targets of a regression in single precision."""
     labels = torch.from_numpy(population.y)
-    return labels.float() if population.regression else labels
+    return labels.float() if population.regression or labels.is_floating_point() else labels
 
 
 def answers_for(population: Population, model: nn.Module, inputs: Inputs) -> Callable[[Any], Tensor]:
     """From what this module returns to logits, or to predictions of a regression; a wrong shape is refused here."""
+    if population.own_loss:
+        return unwrapped
     if not population.regression:
         return logits_of(model, inputs, classes=len(population.classes))
     answer, count = unwrapped(_first_answer(model, inputs)), len(first_tensor(inputs)[:_LOOK])

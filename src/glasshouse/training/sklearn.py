@@ -14,9 +14,10 @@ from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
 from sklearn.utils import get_tags
+from sklearn.utils.validation import has_fit_parameter
 
 from glasshouse.core.arrays import BoolArray
 from glasshouse.core.errors import InputError, first_line
@@ -118,11 +119,6 @@ def stored_records(model: Any) -> str:
     """Which training records the file of a fitted model holds, in words; empty if none is known to be in it.
 
     Trees count if each was grown on all records, and most of these are alone in their leaf.
-
-    Example:
-        >>> from sklearn.neighbors import KNeighborsClassifier
-        >>> stored_records(KNeighborsClassifier(1))
-        'KNeighborsClassifier keeps its training records'
     """
     model = model.model if isinstance(model, Relabelled) else model
     try:
@@ -277,7 +273,9 @@ def _kind(estimator: Any) -> str | None:
 
 
 def check_task(estimator: Any, population: Population, *, place: str = "estimator") -> None:
-    """Refuse a classifier for a regression, and a regressor for classes."""
+    """Refuse a classifier for a regression, and a regressor for classes; a loss of the user's own may ask either."""
+    if population.own_loss:
+        return
     name, kind = type(estimator).__name__, _kind(estimator)
     # skorch's regressor has a predict_proba too
     classifies = kind == "classifier" or (kind != "regressor" and hasattr(estimator, "predict_proba"))
@@ -304,6 +302,7 @@ class SklearnTrainer:
     Args:
         estimator: anything with ``fit`` and ``predict_proba``: a classifier or a pipeline that ends in one. For a
             regression a regressor; if labels alone are asked for, ``predict`` is enough.
+        weights: [N] how much each record of the population counts, for estimators whose ``fit`` takes sample weights.
 
     Example:
         >>> from sklearn.linear_model import LogisticRegression
@@ -314,6 +313,7 @@ class SklearnTrainer:
     """
 
     estimator: Any
+    weights: ArrayLike | None = None
 
     def __post_init__(self) -> None:
         if isinstance(self.estimator, type):
@@ -322,6 +322,24 @@ class SklearnTrainer:
         if not hasattr(self.estimator, "fit") or not (answers or _knows_later(self.estimator)):
             raise InputError(f"estimator: {type(self.estimator).__name__} has no fit and predict; give an estimator.")
         _check_fresh(self.estimator)
+        if self.weights is not None and self.weighted_by is None:
+            raise InputError(f"weights: {type(self.estimator).__name__}.fit takes no sample weights; leave them out.")
+
+    @property
+    def weighted_by(self) -> str | None:
+        """The argument of ``fit`` that takes sample weights, of the last step of a pipeline; None if there is none."""
+        path, last = "", self.estimator
+        while steps := getattr(last, "steps", None):
+            path, last = f"{path}{steps[-1][0]}__", steps[-1][1]
+        return f"{path}sample_weight" if has_fit_parameter(last, "sample_weight") else None
+
+    def _fit_options(self, members: BoolArray) -> dict[str, Any]:
+        if self.weights is None or self.weighted_by is None:
+            return {}
+        weights = np.asarray(self.weights, dtype=np.float64)
+        if weights.shape != members.shape or not (np.isfinite(weights) & (weights >= 0)).all():
+            raise InputError(f"weights: shape {weights.shape}; give {len(members)} numbers from 0, one per record.")
+        return {self.weighted_by: weights[members]}
 
     def check(self, population: Population, *, labels_only: bool = False) -> None:
         """Refuse an estimator that does not fit the population, before anything is trained.
@@ -329,7 +347,7 @@ class SklearnTrainer:
         With ``labels_only`` models are only asked for labels, so that no probabilities are needed.
         """
         check_task(self.estimator, population)
-        enough = population.regression or labels_only or hasattr(self.estimator, "predict_proba")
+        enough = population.regression or population.own_loss or labels_only or hasattr(self.estimator, "predict_proba")
         if not enough and not _knows_later(self.estimator):
             raise InputError(
                 f"estimator: {type(self.estimator).__name__} has no predict_proba, and an audit needs probabilities. "
@@ -341,7 +359,11 @@ class SklearnTrainer:
     def __call__(self, population: Population, members: BoolArray, seed: int) -> Any:
         """A fitted clone that answers with the population's own labels, not with our column numbers."""
         self.check(population, labels_only=True)
-        x, columns = select(population.x, members), population.y[members]
+        x, columns, weights = select(population.x, members), population.y[members], self._fit_options(members)
+        if population.own_loss:
+            estimator = fresh(self.estimator)
+            prepare(estimator, seed=seed, classes=2, seen=2, values=math.prod(getattr(x, "shape", ())))
+            return _fitted(estimator, x, columns, seed, weights)
         seen, classes = np.unique(columns), len(population.classes)
         if len(seen) < 2 and not population.regression:
             raise InputError("members: all members have the same label; a classifier needs two or more labels.")
@@ -351,7 +373,7 @@ class SklearnTrainer:
         single = any(one.single for one in habits)
         x = single_precision(x) if single else x
         if population.regression:
-            return _fitted(estimator, x, columns.astype(np.float32)[:, None] if single else columns, seed)
+            return _fitted(estimator, x, columns.astype(np.float32)[:, None] if single else columns, seed, weights)
         everyone = np.arange(classes)
         seen_first = np.concatenate([seen, np.setdiff1d(everyone, seen)])
         wanted = {one.labels for one in habits}
@@ -366,7 +388,7 @@ class SklearnTrainer:
             labels, order = np.searchsorted(seen, columns), seen_first
         elif len(seen) < classes and any(one.class_count for one in habits):
             order = seen_first  # a column for every class of the population may follow those with members
-        model = _fitted(estimator, x, labels, seed)
+        model = _fitted(estimator, x, labels, seed, weights)
         if order is None:
             return model
         if not hasattr(model, "predict_proba"):
@@ -378,12 +400,12 @@ class SklearnTrainer:
         return Relabelled(model, population.classes[order[:width]], single)
 
 
-def _fitted(estimator: Any, x: Any, labels: NDArray[Any], seed: int) -> Any:
+def _fitted(estimator: Any, x: Any, labels: NDArray[Any], seed: int, options: dict[str, Any]) -> Any:
     name, loaded = type(estimator).__name__, "torch" in sys.modules
     try:
         while True:
             with seeded(seed):
-                estimator.fit(x, labels)
+                estimator.fit(x, labels, **options)
             if loaded or "torch" not in sys.modules:
                 return estimator
             estimator, loaded = fresh(estimator), True  # fit imported torch, whose stream did not follow the seed yet

@@ -50,6 +50,8 @@ class TorchTrainer(ModuleTrainer):
             a module that ends in softmax is trained on the logarithms of its probabilities. For a regression it gives
             predictions [B] or [B, 1], trained by squared error, or mean and log-variance [B, 2], by their likelihood.
             If the records are a dict of arrays, it is called with them by name.
+        loss: ``(answer, y) -> loss``, what training minimises, for a `Population.for_loss`; a number, or one per record
+            or part, whose mean counts. By default cross-entropy, or squared error for a regression.
         optimizer: makes an optimizer from parameters, such as ``functools.partial(torch.optim.SGD, lr=0.1)``.
         scheduler: makes a learning-rate scheduler from the optimizer, stepped once per epoch.
         schedule: from the share of training that is done to a factor on the learning rate, at every step; such as
@@ -58,6 +60,7 @@ class TorchTrainer(ModuleTrainer):
         batch_size: records per step.
         augmentation: ``(batch, generator) -> batch``, applied to training batches only, such as `CropAndFlip`.
         early_stopping: when to end before the last epoch; never by default.
+        label_smoothing: share of each label that is spread over all classes alike, for less certain answers.
         device: where to train; the GPU where there is one.
         mixed_precision: bfloat16 autocast and channels-last memory, on a GPU only.
         compiled: train through ``torch.compile``: the first model waits about a minute for it, and all steps are then
@@ -73,6 +76,7 @@ class TorchTrainer(ModuleTrainer):
         torch.Size([4, 2])
     """
 
+    loss: Callable[[Any, Tensor], Tensor] | None = None
     optimizer: Callable[[Iterable[nn.Parameter]], torch.optim.Optimizer] = torch.optim.Adam
     scheduler: Callable[[torch.optim.Optimizer], torch.optim.lr_scheduler.LRScheduler] | None = None
     schedule: Schedule | None = None
@@ -80,9 +84,21 @@ class TorchTrainer(ModuleTrainer):
     batch_size: int = 128
     augmentation: Callable[[Any, torch.Generator], Any] | None = None
     early_stopping: EarlyStopping | None = None
+    label_smoothing: float = 0.0
     device: str | None = None
     mixed_precision: bool = True
     compiled: bool = False
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not 0 <= self.label_smoothing < 1:
+            raise InputError(f"label_smoothing: {self.label_smoothing} is not a share below 1; use one such as 0.1.")
+
+    def mean_loss(self, answer: Tensor, y: Tensor) -> Tensor:
+        """What training minimises on a batch."""
+        if self.loss is not None:
+            return self.loss(answer, y).mean()
+        return mean_loss(answer, y, smoothing=self.label_smoothing)
 
     @property
     def place(self) -> torch.device:
@@ -174,7 +190,7 @@ class TorchTrainer(ModuleTrainer):
             read = answers_for(population, model, x)
             stopper = None
             if rule := self.early_stopping:
-                stopper = _Stopper(rule, *records(_held_out(rule, members, seed)), read)
+                stopper = _Stopper(rule, *records(_held_out(rule, members, seed)), read, self.mean_loss)
             shuffling = torch.Generator().manual_seed(seed_for(seed, "batches"))
             augmenting = torch.Generator(device).manual_seed(seed_for(seed, "augmentation"))
             if self.compiled:
@@ -191,7 +207,7 @@ class TorchTrainer(ModuleTrainer):
                     batch = self.augmentation(batch, augmenting)
                 with torch.autocast(device.type, dtype=torch.bfloat16, enabled=fast):
                     answer = called(forward, batch)
-                return mean_loss(read(answer), y[rows])
+                return self.mean_loss(read(answer), y[rows])
 
             def has_enough() -> bool:
                 if after_epoch is not None:
@@ -247,8 +263,15 @@ def _held_out(rule: EarlyStopping, members: BoolArray, seed: int) -> IntArray:
 class _Stopper:
     """Follows the loss on held-out records, features ``x`` and labels ``y``, and remembers the best weights."""
 
-    def __init__(self, rule: EarlyStopping, x: Inputs, y: Tensor, read: Callable[[Any], Tensor]) -> None:
-        self.patience, self.x, self.y = rule.patience, x, y
+    def __init__(
+        self,
+        rule: EarlyStopping,
+        x: Inputs,
+        y: Tensor,
+        read: Callable[[Any], Tensor],
+        mean_loss: Callable[[Tensor, Tensor], Tensor],
+    ) -> None:
+        self.patience, self.x, self.y, self.mean_loss = rule.patience, x, y, mean_loss
         self.read = read  # from what the module returns to logits
         self.best = float("inf")
         self.best_state: dict[str, Any] | None = None
@@ -262,7 +285,7 @@ class _Stopper:
         for start in range(0, len(self.y), 1024):
             part = slice(start, start + 1024)
             answer = self.read(called(model, rows_of(self.x, part)))
-            total += float(mean_loss(answer, self.y[part])) * len(self.y[part])
+            total += float(self.mean_loss(answer, self.y[part])) * len(self.y[part])
         loss = total / len(self.y)
         if loss < self.best:
             self.best, self.waited = loss, 0
@@ -309,6 +332,7 @@ class _Losses:
     def __init__(self, trainer: TorchTrainer, population: Population, modules: ModuleBatch, x: Tensor) -> None:
         self.parameters: dict[str, Tensor] = {**modules.parameters}
         self.buffers = modules.buffers
+        self.smoothing = trainer.label_smoothing
         self.fast = trainer.mixed_precision and trainer.place.type == "cuda"
         # its own copy: a call puts weights into it for a moment, and several groups may be trained at once
         self.body = copy.deepcopy(modules.models[0]).train()
@@ -324,13 +348,17 @@ class _Losses:
             answer = functional_call(self.body, (parameters, buffers), (x,))
         logits = self.read(answer)
         if y.is_floating_point() or logits.ndim == 1 or logits.shape[1] == 1:
-            return mean_loss(logits, y)
+            return mean_loss(logits, y, smoothing=self.smoothing)
         # by columns: a CPU then handles many records at once, not the few classes
-        return -nn.functional.log_softmax(logits.t(), dim=0).gather(0, y[None]).mean()
+        known = nn.functional.log_softmax(logits.t(), dim=0)
+        loss = -known.gather(0, y[None]).mean()
+        return loss if not self.smoothing else (1 - self.smoothing) * loss - self.smoothing * known.mean()
 
 
 def probe_batching(trainer: TorchTrainer, population: Population) -> _Probe:
     """Try one step of two models on a batch of records."""
+    if trainer.loss is not None:
+        return _Probe("they are trained by a loss of their own")
     if trainer.early_stopping:
         return _Probe("early stopping ends each model at its own epoch")
     with torch.random.fork_rng(), warnings.catch_warnings():

@@ -7,8 +7,7 @@ import pytest
 
 from glasshouse import InputError
 from glasshouse.config.tables.columns import TableSection
-from glasshouse.config.tables.labels import refuse_telling
-from glasshouse.config.tables.records import read_records
+from glasshouse.config.tables.records import read_records, refuse_telling
 
 TABLE = "who,age,label,split\nann,30,yes,train\nbob,41,no,test\ncyd,52,yes,train\n"
 

@@ -5,7 +5,7 @@ import pytest
 
 from glasshouse import Evaluation, audit_evidence
 from glasshouse.evaluation import target_mismatch
-from glasshouse.evaluation.checks import mismatch
+from glasshouse.evaluation.checks import calibration
 from glasshouse.evidence import Evidence
 
 
@@ -100,4 +100,4 @@ def test_the_limit_is_exceeded_by_the_stated_share_of_targets_of_the_same_kind(m
     random = np.random.default_rng(models)
     figures = random.normal(size=(200_000, models + 1))
     apart = np.abs(figures[:, 0] - figures[:, 1:].mean(axis=1)) / figures[:, 1:].std(axis=1, ddof=1)
-    assert (apart > mismatch._largest(models)).mean() == pytest.approx(mismatch._WRONG, abs=0.0008)
+    assert (apart > calibration._largest(models)).mean() == pytest.approx(calibration._WRONG, abs=0.0008)

@@ -15,7 +15,7 @@ from glasshouse.graph.data.subgraph import induced
 from glasshouse.graph.data.synthetic import citation_graph
 from glasshouse.graph.models.networks import GNN, NETWORKS
 from glasshouse.graph.training.setting import Setting
-from glasshouse.graph.training.trainer import GNNTrainer, OptimizerFactory, adam, sgd
+from glasshouse.graph.training.trainer import GNNTrainer, OptimizerFactory, adam, batching_obstacle, sgd
 
 DATA = citation_graph(nodes=120, classes=3, words=50, topic_words=20)
 MEMBERS = np.random.default_rng(0).permutation(120) < 60
@@ -207,3 +207,33 @@ def test_weights_decay_where_nothing_is_learned(factory: Callable[..., Optimizer
 def test_a_network_given_as_an_architecture_is_refused_with_the_place_for_it() -> None:
     with pytest.raises(InputError, match=r"architecture: .* is not the name of a network.* as model="):
         GNNTrainer(architecture=lambda: nn.Linear(2, 2))  # type: ignore[arg-type]
+
+
+def test_each_step_leaves_out_other_edges_and_answers_use_all_of_them() -> None:
+    """The counts of edges that the network sees: about three quarters of them in training, all of them afterwards."""
+    seen: list[tuple[bool, int]] = []
+
+    class Counting(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.conv = GCNConv(50, 3)
+
+        def forward(self, x: Tensor, edge_index: Tensor, edge_weight: Tensor) -> Tensor:
+            assert edge_weight.shape == edge_index.shape[1:]
+            seen.append((self.training, edge_index.shape[1]))
+            out: Tensor = self.conv(x, edge_index, edge_weight)
+            return out
+
+    data = DATA.clone()
+    data.edge_weight = torch.ones(data.edge_index.shape[1])
+    trainer = GNNTrainer(model=Counting, epochs=30, edge_dropout=0.25, device="cpu")
+    trainer(data, MEMBERS, 0)
+    everything = induced(data, MEMBERS).edge_index.shape[1]
+    counts = [count for training, count in seen if training]
+    assert len(set(counts)) > 5, "other edges in each step"
+    assert 0.65 < np.mean(counts) / everything < 0.85
+    assert {count for training, count in seen if not training} <= {everything}
+    assert batching_obstacle(trainer, data, np.stack([MEMBERS, ~MEMBERS])) == "each step leaves out other edges"
+    assert same(*(GNNTrainer(hidden=8, epochs=3, edge_dropout=0.5, device="cpu")(DATA, MEMBERS, 1) for _ in range(2)))
+    with pytest.raises(InputError, match="edge_dropout: 1.0 is not a share below 1"):
+        GNNTrainer(edge_dropout=1.0)

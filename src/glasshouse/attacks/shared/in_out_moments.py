@@ -28,6 +28,10 @@ class Moments(NamedTuple):
     mean: FloatArray
     squares: FloatArray
 
+    def of_set(self, number: int) -> Moments:
+        """Those of one of several sets."""
+        return Moments(*(part[number] for part in self))
+
     def pooled_variance(self, attack: str) -> float:
         """One variance for all records; refused where none of them has two models."""
         if not (freedom := (self.models - 1).sum()):
@@ -41,13 +45,11 @@ class Moments(NamedTuple):
 class LeaveOut:
     """Sums over all models of a pool but a few, for many choices of the few.
 
-    Models are added up in groups of 64, the groups in groups of 64, and so on. If a model is left out, only the groups
-    that it is in are added up again, so K choices take K log K steps and not K². Nothing is subtracted, so no digits
-    are lost. In a pool of up to 64 models the others are added up one after the other, as if there were no groups.
+    Models are added up in groups of 64, the groups in groups of 64, and so on; only the groups of a model that is left
+    out are added up again, so K choices take K log K steps. Nothing is subtracted, so no digits are lost.
 
     ``combine`` makes, of arrays about some models [K, N] such as ``parts``, the same about all of them together, [N]
-    each; it is applied to what it gave, too, and entries that are all 0 must not change what it gives. While sums are
-    made, entries of ``parts`` are changed for a moment.
+    each; it is applied to what it gave, too, and entries that are all 0 must not change what it gives.
     """
 
     def __init__(self, parts: Sequence[FloatArray], combine: Callable[..., tuple[FloatArray, ...]]) -> None:
@@ -63,7 +65,7 @@ class LeaveOut:
         return self._replaced(0, left, [0.0] * len(self._levels[0]))
 
     def _replaced(self, depth: int, rows: Positions, values: Sequence[Any]) -> tuple[FloatArray, ...]:
-        """What all give if these rows of a level have other values."""
+        """What all give if these rows of a level have other values for a moment."""
         level = self._levels[depth]
         at: Any = rows[:, 0] if rows.shape[1] == 1 else (rows, np.arange(rows.shape[1]))
         kept = [part[at] for part in level]
@@ -101,10 +103,9 @@ def moments(values: FloatArray, who: BoolArray) -> Moments:
 
 
 def moments_among(values: FloatArray, who: BoolArray, sets: Sequence[Positions], *, spread: bool = True) -> Moments:
-    """The same without some of the models, for each of several sets that are left out: [sets, N] each.
+    """The same without some of the models, [sets, N] each, for each set of rows that is left out, [L, 1] or [L, N].
 
-    A set is rows of the pool, [L, 1] the same for all records, or [L, N] record by record. Where none of the others
-    counts, moments are 0; so are the squares, which take most of the time, if no ``spread`` is wanted.
+    Where none of the others counts, moments are 0; so are the squares if no ``spread`` is wanted.
     """
     found = np.zeros((3, len(sets), values.shape[1]))
 
@@ -122,11 +123,7 @@ def moments_among(values: FloatArray, who: BoolArray, sets: Sequence[Positions],
 def _moments(
     models: FloatArray, means: FloatArray, squares: FloatArray | None = None, *, spread: bool = True
 ) -> tuple[FloatArray, ...]:
-    """Moments [N] of several groups of models together, from those of each [K, N]; a single model has no squares.
-
-    The squares around the common mean are those around the own means and the squared distances of these: both are sums
-    of numbers that are not negative.
-    """
+    """Moments [N] of several groups of models together, from those of each [K, N]; a single model has no squares."""
     count = models.sum(axis=0)
     # entries times their number, added up one by one: those with the number 0 change no bit of a sum
     mean = np.einsum("kn,kn->n", means, models) / np.maximum(count, 1.0)
@@ -171,9 +168,8 @@ def simulated_moments(
 ) -> Iterator[SimulatedSides]:
     """Each simulated target with the moments over in-models (True), out-models (False) or all (None) of its references.
 
-    These are the moments of `Evidence.simulated`, without a copy of the pool for every target: a model and its
-    complement, which have the same references, share their sums. The target's own losses are not used. What is averaged
-    is the ``statistic`` [K, N], by default `Evidence.shadow_statistic`; squares are 0 if no ``spread`` is wanted.
+    They are of the ``statistic`` [K, N], by default `Evidence.shadow_statistic`, without a copy of the pool for every
+    target: a model and its complement share their sums. Squares are 0 if no ``spread`` is wanted.
     """
     members = evidence.shadow_members
     values = evidence.shadow_statistic if statistic is None else statistic  # [K, N]
@@ -185,7 +181,7 @@ def simulated_moments(
             for number in np.flatnonzero(~found[-1].models.all(axis=1))[:1].tolist():
                 evidence.among(rows_without(sets[number], evidence.models)).require_side(inside=bool(inside))
         for k, number in targets:
-            yield SimulatedSides([Moments(*(part[number] for part in one)) for one in found], values[k], members[k])
+            yield SimulatedSides([one.of_set(number) for one in found], values[k], members[k])
 
 
 def simulated_sets(
@@ -193,8 +189,7 @@ def simulated_sets(
 ) -> Iterator[tuple[list[tuple[int, int]], list[Positions]]]:
     """Pairs of a simulated target and the number of its set, and the sets of models that judge none: [L, 1] or [L, N].
 
-    They come several sets at a time: at most ``most``, where a large pool does not take too many turns so; all by
-    default.
+    They come ``most`` sets at a time, or more of a large pool; all by default.
     """
     check_simulation(len(members))
     targets: list[tuple[int, int]] = []

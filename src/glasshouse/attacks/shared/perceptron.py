@@ -1,8 +1,7 @@
 """Small perceptrons for two classes, trained as scikit-learn's are, several at once and without its repeated checks.
 
-An audit trains one for every simulated target. Their steps are so small (256 records, 64 units) that scikit-learn
-spends most of the time on checks, and numpy on fetching memory; so arrays are written in place. The weights are the
-same up to rounding.
+An audit trains one for every simulated target, in steps so small that checks and fetching memory would take most of the
+time; so arrays are written in place. The weights are the same up to rounding.
 """
 
 from __future__ import annotations
@@ -105,9 +104,8 @@ def one_pass(
 ) -> tuple[Floats, NDArray[np.float64]]:
     """One step per batch of the records in their order, until the records or the rates end: one rate for each step.
 
-    Features are [networks, N, F] and labels, 0 or 1, [networks, N, 1]; or [1, N, …], if all networks see the same.
-    Returned are what the networks answered before each step, [networks, N, 1], and the sum of the `penalty` of all
-    steps.
+    Features are [networks, N, F] and labels, 0 or 1, [networks, N, 1]; or [1, N, …]. Returned are the answers before
+    each step, [networks, N, 1], and the sum of the `penalty` of all steps.
     """
     values, gradient = steps.values, steps.gradient
     count, records = len(values.all), x.shape[1]
@@ -183,10 +181,7 @@ def train_perceptrons(
     batch: int = 256,  # records per step
     seed: int = 0,  # of the first weights and of the order of the records, below 2^32
 ) -> list[Perceptron]:
-    """Train each by Adam, as ``sklearn.neural_network.MLPClassifier`` does with its default settings.
-
-    All begin with the same weights and see their records in the same order, so they can take their steps together.
-    """
+    """Train each by Adam, as ``sklearn.neural_network.MLPClassifier`` does, with the same first weights and order."""
     x = np.stack([features for features, _ in examples])
     labels = np.stack([label for _, label in examples])[:, :, None].astype(np.float64)
     count, records, features = x.shape

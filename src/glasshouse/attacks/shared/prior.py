@@ -27,8 +27,8 @@ def prior_log_odds(prior: float | ArrayLike, records: int) -> FloatArray:
 def prior_weights(members: BoolArray, prior: float | ArrayLike, *, some: slice = slice(None)) -> FloatArray:
     """Weights of the answers of models, so that they stand for models of which the prior says who trained them.
 
-    A member of a model weighs λ / s and another record (1 - λ) / (1 - s), where s is that model's share of members.
-    Members are [K, N], or [N] of one model; ``some`` are the records whose weights are wanted.
+    A member, of [K, N] or [N], weighs λ / s and another record (1 - λ) / (1 - s), where s is that model's share of
+    members; ``some`` are the records whose weights are wanted.
     """
     values = _for_records(prior, members.shape[-1])
     share = members.mean(axis=-1, keepdims=True)

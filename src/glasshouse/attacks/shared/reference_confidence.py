@@ -1,14 +1,17 @@
-"""The confidence that shadow models lead to expect of a target, record by record; and how one number is tuned on it."""
+"""Attacks that compare a target's loss with the confidence that shadow models lead to expect, record by record."""
 
 from __future__ import annotations
 
+import abc
+import dataclasses
 from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
-from typing import NamedTuple
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 
-from glasshouse.attacks.shared.in_out_moments import LeaveOut, simulated_sets
+from glasshouse.attacks.attack import Attack
+from glasshouse.attacks.shared.in_out_moments import LeaveOut, left_out, simulated_sets
 from glasshouse.core.arrays import BoolArray, FloatArray, Positions
 from glasshouse.core.errors import InputError
 from glasshouse.core.numerics import area_under_roc, log_mean_exp
@@ -41,10 +44,10 @@ def expected_confidence(evidence: Evidence, mode: Mode) -> FloatArray:
 
 
 def expected_among(evidence: Evidence, mode: Mode, sets: Sequence[Positions]) -> FloatArray:
-    """The same without some of the shadow models, for each of several sets that are left out: [sets, N].
+    """The same without some of the shadow models, [sets, N], for each set of rows that is left out, [L, 1] or [L, N].
 
-    A set is rows of the pool, [L, 1] the same for all records, or [L, N] record by record. Confidences are computed
-    once, relative to the largest of each record; where the models that are left have far smaller ones, once more.
+    Confidences are computed relative to the largest of each record; where the models that are left have far smaller
+    ones, once more.
     """
     members, loss = evidence.shadow_members, evidence.shadow_loss
     found = np.empty((len(sets), evidence.records))
@@ -88,16 +91,68 @@ def simulated_confidence(evidence: Evidence, mode: Mode) -> Iterator[SimulatedCo
             yield SimulatedConfidence(evidence.shadow_loss[k], expected[number], evidence.shadow_members[k])
 
 
-def scored_targets(
-    evidence: Evidence, mode: Mode, score: Callable[[SimulatedConfidence], FloatArray]
-) -> Iterator[tuple[FloatArray, BoolArray]]:
-    """Scores and members, [N] each, of every simulated target; a few are scored side by side."""
-    targets = simulated_confidence(evidence, mode)
-    while some := list(islice(targets, _SIDE_BY_SIDE)):
-        yield from zip(side_by_side(score, some, records=evidence.records), (one.members for one in some), strict=True)
-
-
 Statistic = Callable[[float], FloatArray]
+
+
+class ConfidenceAttack(Attack):
+    """An attack on a statistic of the loss, the expected log-confidence and one number, which is tuned offline."""
+
+    quick_simulation: ClassVar[bool] = True
+    _number: ClassVar[str] = "offline_a"  # the field that holds the number, or "auto"
+
+    mode: Mode
+
+    @abc.abstractmethod
+    def _statistic(self, loss: FloatArray, expected: FloatArray) -> Statistic:
+        """Ratios [N] as a function of the number, from losses and expected log-confidences, [N] each."""
+
+    def _scored(self, ratios: FloatArray, members: BoolArray | None = None) -> FloatArray:
+        """Scores [N] from ratios [N] of the target, or of a simulated target with these members [N]."""
+        return ratios
+
+    def _settled(self, evidence: Evidence) -> float:
+        """The number: 1 online, which leaves the mean confidence as it is; else as given, or tuned."""
+        given: Any = getattr(self, self._number)
+        if self.mode == "online" and (given == "auto" or self._number == "offline_a"):
+            return 1.0
+        return best_share(evidence, self._statistic, mode=self.mode, name=self._number) if given == "auto" else given
+
+    def _ratios(self, evidence: Evidence, number: float) -> FloatArray:
+        return self._statistic(evidence.target_loss, expected_confidence(evidence, self.mode))(number)
+
+    def score(self, evidence: Evidence) -> FloatArray:
+        """Scores, [N]; higher means member."""
+        return self._scored(self._ratios(evidence, self._settled(evidence)))
+
+    def simulated_scores(self, evidence: Evidence) -> Iterator[tuple[FloatArray, BoolArray]]:
+        """Scores and members of each simulated target, without a copy of the pool for every one of them."""
+        number, targets = self._settled(evidence), simulated_confidence(evidence, self.mode)
+
+        def scored(one: SimulatedConfidence) -> FloatArray:
+            return self._scored(self._statistic(one.loss, one.expected)(number), one.members)
+
+        while some := list(islice(targets, _SIDE_BY_SIDE)):
+            found = side_by_side(scored, some, records=evidence.records)
+            yield from zip(found, (one.members for one in some), strict=True)
+
+    def scores_among(self, evidence: Evidence, sets: Sequence[Positions]) -> Iterator[FloatArray | None]:
+        """Scores of the target beside some of the shadow models, for each set; confidences are computed once."""
+        if self.mode == "offline":  # a set without an out-model of some record is refused, and the others are not
+            yield from super().scores_among(evidence, sets)
+            return
+        number = self._settled(evidence)
+
+        def scored(expected: FloatArray) -> FloatArray:
+            return self._scored(self._statistic(evidence.target_loss, expected)(number))
+
+        left = [left_out(rows, evidence.models) for rows in sets]
+        yield from side_by_side(scored, expected_among(evidence, self.mode, left), records=evidence.records)
+
+    def tuned(self, evidence: Evidence) -> Self:
+        """The same attack with its number chosen: 1 online, the best on simulated targets offline."""
+        return dataclasses.replace(self, **{self._number: self._settled(evidence)})  # type: ignore[type-var]
+
+
 _FEW = 4000  # records that show which numbers are clearly not the best
 _TARGETS = 16  # with fewer, their spread is not known well enough for that, and all records take little time
 _CLEARLY = 6.0  # standard errors
@@ -106,14 +161,10 @@ _CLEARLY = 6.0  # standard errors
 def best_share(
     evidence: Evidence, statistic_of: Callable[[FloatArray, FloatArray], Statistic], *, mode: Mode, name: str
 ) -> float:
-    """The number in [0, 1] with the largest mean AUC over all simulated targets, to two decimals.
+    """The number in [0, 1] with the largest mean AUC over all simulated targets, to two decimals (paper, App. A).
 
-    The paper (App. A) searches with cross-validation over shadow models acting as targets; for one number a
-    grid is enough, first in tenths, then in hundredths around the best. In a large pool some of the records first show
-    which numbers are clearly worse; only the others are compared on all records.
-
-    ``statistic_of`` makes, from a simulated target's losses and expected log-confidences, [N] each, a function
-    number -> scores [N]. Errors call the number ``name``.
+    A grid in tenths, then in hundredths around the best. In a large pool some of the records first show which numbers
+    are clearly worse; only the others are compared on all records.
     """
     try:
         simulated = list(simulated_confidence(evidence, mode))
@@ -126,17 +177,15 @@ def best_share(
         return [area_under_roc(statistic_of(one.loss, one.expected)(share), one.members) for one in targets]
 
     def best(shares: list[float]) -> float:
-        kept = shares if step == 1 else _not_clearly_worse(np.array([areas(share, few) for share in shares]), shares)
+        kept = shares
+        if step > 1:
+            rough = np.array([areas(share, few) for share in shares])  # [shares, targets]
+            behind = rough[rough.mean(axis=1).argmax()] - rough
+            worse = behind.mean(axis=1) > _CLEARLY * behind.std(axis=1, ddof=1) / np.sqrt(behind.shape[1])
+            kept = [share for share, far in zip(shares, worse, strict=True) if not far]
         return kept[0] if len(kept) == 1 else max(kept, key=lambda share: float(np.mean(areas(share, simulated))))
 
     tenth = best(np.linspace(0.0, 1.0, 11).round(2).tolist())
     near = np.arange(tenth - 0.09, tenth + 0.095, 0.01).round(2)
     # the best of the coarse grid comes first: among equals, the rounder number is kept
     return float(best([tenth, *near[(near >= 0) & (near <= 1)].tolist()]))
-
-
-def _not_clearly_worse(areas: FloatArray, shares: list[float]) -> list[float]:
-    """The shares whose areas [shares, targets] are not clearly smaller than those of the best, target by target."""
-    behind = areas[areas.mean(axis=1).argmax()] - areas
-    error = behind.std(axis=1, ddof=1) / np.sqrt(behind.shape[1])
-    return [share for share, worse in zip(shares, behind.mean(axis=1) > _CLEARLY * error, strict=True) if not worse]

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.stats import t as student
 
-from glasshouse.attacks.bavaria import VariancePrior, fit_variance_prior
+from glasshouse.attacks.lira import VariancePrior, fit_variance_prior
 from glasshouse.attacks.shared.in_out_moments import Moments, moments
 from glasshouse.attacks.stacking.fitting import in_blocks
 from glasshouse.core.arrays import BoolArray, FloatArray, Positions
@@ -47,12 +47,7 @@ def usual_of(evidence: Evidence, references: Positions, *, mode: Mode) -> Usual:
 def record_features(evidence: Evidence, *, mode: Mode, usual: Usual | None = None) -> Features:
     """Log-confidence, margin, and how both compare with the shadow models', by name, [N] each.
 
-    They are: BASE's log-odds; the mean margin of out-models, the distance to it in units of one spread for all records
-    and of the record's own spread (estimated from few models as BaVarIA does), and that spread; online the same for
-    in-models, and the log ratios of LiRA and BaVarIA. Offline no in-model of a record is used.
-
-    In a pool of small or large training sets some records have no in-model or no out-model. Online the mean of that
-    side is then the mean of the other side, moved by the usual shift between the sides.
+    Online, a side without models has the mean of the other side, moved by the usual shift between the sides.
     """
     target, shadows, members = evidence.target_loss, evidence.shadow_loss, evidence.shadow_members
     if usual is None:

@@ -51,11 +51,10 @@ class CrossFit:
         records: Positions | None = None,
         group: int | None = None,
     ) -> FloatArray:
-        """Log-odds [R] of a new target's records from their features [R, F], by the best learner or a named one.
+        """Log-odds [R] of a new target's records from features [R, F], by the best learner or a named one.
 
-        Their positions ``records`` [R] are those of all records by default. With a ``group`` they are judged as its
-        simulated targets are, by the predictor that was learned without these; by default by the mean of all
-        predictors, which varies less.
+        Their positions are ``records`` [R], by default all. With a ``group`` they are judged by the predictor that was
+        learned without it, as its simulated targets are; else by the mean of all predictors, which varies less.
         """
         name = learner or self.learner
         if _AND in name:
@@ -83,11 +82,10 @@ def cross_fit(
     jobs: int = 1,  # number of fits that run in parallel; -1 for one per core. The result does not depend on it
     done: Callable[[int], None] = lambda _: None,  # called with 1 after each of the `count_fits` fits
 ) -> CrossFit:
-    """Fit every learner group by group and fold by fold; pick what is best on held-out targets.
+    """Fit every learner group by group and fold by fold; pick one, or the mean of several, by held-out targets.
 
-    That is one learner, or the mean of several. Members are [T, N], of each simulated target. ``rows``, called with the
-    number of a simulated target and positions [R] of records, gives their features [R, F]. It is asked only for the
-    rows of one fit, or for a block of rows to judge, so that all need not be kept.
+    Members are [T, N], of each simulated target. ``rows``, called with the number of a simulated target and positions
+    [R] of records, gives their features [R, F]; it is asked only for the rows of one fit, or for a block to judge.
     """
     each = np.unique(groups).tolist()
     count = int(folds.max()) + 1
@@ -179,10 +177,7 @@ class _Fits:
 
 
 def _fitted(work: _Fits, part: _Part) -> Predictor:
-    """What a learner makes of its part, on one core, so that its result does not depend on the number of cores.
-
-    It learns from pairs of a simulated target and a record: from all of them, or from as many as it needs.
-    """
+    """What a learner makes of its part, on one core: from pairs of a simulated target and a record, or some of them."""
     learner, apart = work.learners[part.name], seed_for(work.seed, part.group, part.fold)
     targets, records = np.flatnonzero(work.groups != part.group), work.records(part)
     pairs = some_of(len(targets) * len(records), learner.examples, apart, "examples")
@@ -261,15 +256,11 @@ def clearly_finds(odds: FloatArray, members: BoolArray) -> bool:
 
 
 def part_of_simple(learned: FloatArray, simple: FloatArray, members: BoolArray) -> float:
-    """Which part a simple attack should have in the log-odds: none, half, or all.
+    """Which part a simple attack should have in the log-odds [T, N] of held-out targets: none, half, or all.
 
-    Learned log-odds must have a smaller log loss than the simple attack, by more than a standard error over simulated
-    targets; so must the mean of both. Log loss is about all records. Audits are about the few that are surely members:
-    so, of those that are better, the one that finds most members at low false-positive rates is taken, and none if the
-    simple attack finds more there by a standard error.
-
-    A simple attack that is not far better than a coin has no part: its scores are not to be trusted either. Log-odds
-    and members are those of held-out simulated targets, [T, N] each.
+    Learned log-odds, or the mean of both, must have a smaller log loss by more than a standard error over targets. Of
+    those that do, the one that finds most members at low false-positive rates is taken; none if the simple attack finds
+    more there by a standard error. A simple attack that is not far better than a coin has no part.
     """
     plain = log_losses(simple, members)
     if _gain(np.full(len(plain), np.log(2)), plain) <= _CLEARLY:

@@ -179,10 +179,7 @@ class Linear:
 
 
 def _regression(scaled: FloatArray, members: BoolArray, *, strength: float) -> FloatArray:
-    """Slopes of features [R, F], of their squares, and a constant, [2 F + 1], by Newton's method: it takes few steps.
-
-    As scikit-learn's ``LogisticRegression``, whose solvers change the filters of warnings for all threads.
-    """
+    """Slopes of features [R, F], of their squares, and a constant, [2 F + 1], by Newton's method."""
     penalty = np.append(np.full(2 * scaled.shape[1], 1 / strength), _LEAST)  # none on the constant
     blocks = list(gen_batches(len(scaled), _BLOCK))
 
@@ -236,8 +233,7 @@ _RATE = 1.7e-10  # seconds for one step, row and weight on one core
 class Network:
     """Mean log-odds of perceptrons with smooth units, trained by Adam with a rate that rises and falls.
 
-    They take a limited number of steps: if there are many rows, they see each of them a few times only. That is enough,
-    and with more steps they would learn rows by heart where members can hardly be told.
+    More steps would learn rows by heart where members can hardly be told.
     """
 
     dtype: ClassVar[type | None] = None

@@ -1,7 +1,4 @@
-"""The simulated targets that a stacked attack learns from: which they are, and whether a target answers like them.
-
-A target that answers like none of them is called *unlike*. Its *unlikeness* is how far its answers are from theirs.
-"""
+"""The simulated targets that a stacked attack learns from: which they are, and whether a target answers like them."""
 
 from __future__ import annotations
 
@@ -29,16 +26,14 @@ class TargetPlan:
     # the rows that each may be compared with: [R, 1] for all records, or [R, N]
     references: tuple[Positions, ...]
     groups: Positions  # [T] a target and its complement share a group, which is held out as a whole
-    # sets of references for the true target, each as large as that of a simulated target; its scores are averaged over
-    # them, so that what was learned with few references is not used with more
+    # sets of references for the true target, as large as that of a simulated target; its scores are averaged over them
     panels: tuple[Positions, ...]
 
 
 def plan_targets(members: BoolArray, *, targets: int, seed: int, enough: int | None = None) -> TargetPlan:
     """Choose simulated targets, in pairs where the pool has pairs: at most so many, and in small pools all models.
 
-    With more than ``enough`` pairs of a simulated target and a record, fewer models play the target: one of each pair,
-    then fewer pairs, but at least four.
+    With more than ``enough`` pairs of a simulated target and a record, fewer models play the target, but at least four.
     """
     count = len(members)
     check_simulation(count)
@@ -79,15 +74,10 @@ _LEVELS = (np.arange(2000) + 0.5) / 2000
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Likeness:
-    """How simulated targets answer over all records, members or not.
+    """How simulated targets answer over all records, members or not, weighted by `prior_weights`.
 
-    If a target's share of members is expected to differ from theirs, their answers are weighted (`prior_weights`):
-    a difference in the share is not another kind of model.
-
-    A target is described by the mean and the spread of its answers, and by the shares of them below a few fixed points
-    (an answer at a point counts half). Such a share moves smoothly with the model whatever the answers are; a quantile
-    of votes or labels does not: it is the same for many models and then one step away for the next, so that a target
-    of the same kind seemed far from all others.
+    A target is described by mean and spread of its answers, and by the shares of them below a few fixed points (half of
+    those at a point). Quantiles of votes or labels would be the same for many models and far away for the next.
     """
 
     quantiles: FloatArray  # [levels] of all their answers together
@@ -97,10 +87,7 @@ class Likeness:
 
     @classmethod
     def of(cls, answers: Iterable[FloatArray], weights: Iterable[FloatArray] | None = None) -> Likeness:
-        """From the answers [T, N] of T simulated targets, with weights [T, N]; all equal by default.
-
-        Rows are looked at one after another, so that they need not all be in memory.
-        """
+        """From the answers [T, N] of T simulated targets, one after another, with weights [T, N]; by default equal."""
         moments, shown, pooled = [], [], []
         each = itertools.repeat(None) if weights is None else weights
         for number, (row, given) in enumerate(zip(answers, each, strict=weights is not None)):
@@ -130,10 +117,7 @@ class Likeness:
         return float(np.sqrt(np.mean(apart**2)))
 
     def matched(self, answers: FloatArray) -> FloatArray:
-        """The same answers [N] in the same order, on the scale of the simulated targets.
-
-        They are replaced quantile by quantile: the margins of a model that is surer than the pool become smaller.
-        """
+        """The same answers [N] in the same order, on the scale of the simulated targets, quantile by quantile."""
         ordered = np.sort(answers)
         below, upto = (np.searchsorted(ordered, answers, side=side) for side in ("left", "right"))
         return np.asarray(np.interp(0.5 * (below + upto) / len(answers), _LEVELS, self.quantiles))
@@ -153,9 +137,8 @@ def unlike_warning(attack: str, unlikeness: float) -> str:
 def steadied(odds: FloatArray, *simple: FloatArray) -> FloatArray:
     """Log-odds [N] of an unlike target, put in an order in which attacks that learned nothing have a large part.
 
-    What was learned from other targets may mislead; scores [N] of simple attacks, such as BASE, do not. The ranks of
-    each are turned into normal quantiles. Their weighted sum (4 for what was learned, 3 for the mean of the others)
-    gives the order in which the sorted log-odds are assigned.
+    Ranks are turned into normal quantiles; 4 parts of what was learned and 3 of the mean of the simple attacks order
+    the log-odds.
     """
     both = _normal(odds) + _WEIGHT * np.mean([_normal(scores) for scores in simple], axis=0)
     return np.asarray(np.interp(rankdata(both), np.arange(1, len(odds) + 1), np.sort(odds)))

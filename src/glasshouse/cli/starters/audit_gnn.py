@@ -4,8 +4,6 @@ Run: python audit_gnn.py. It runs as it is, on a made-up graph; put your own whe
 It needs the extra `graph`: pip install 'glasshouse[graph]'.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from torch import Tensor, nn
 from torch_geometric.nn import GCNConv

@@ -4,8 +4,6 @@ Run: python audit_sklearn.py. It runs as it is, on records that come with scikit
 "yours".
 """
 
-from __future__ import annotations
-
 import numpy as np
 from sklearn.datasets import load_breast_cancer
 from sklearn.ensemble import RandomForestClassifier

@@ -3,8 +3,6 @@
 Run: python audit_torch.py. It runs as it is, on made-up records; put your own where it says "yours".
 """
 
-from __future__ import annotations
-
 import numpy as np
 from torch import Tensor, nn
 

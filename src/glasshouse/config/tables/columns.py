@@ -19,7 +19,7 @@ from glasshouse.core.arrays import FloatArray
 from glasshouse.core.errors import InputError, shortened
 from glasshouse.core.escape import visible
 from glasshouse.core.registry import did_you_mean
-from glasshouse.data import Population
+from glasshouse.data import Population, Units
 from glasshouse.data.labels import short_texts
 from glasshouse.data.named import Dataset
 from glasshouse.evidence.tables import read_text_table
@@ -46,6 +46,13 @@ _TIME = r"(?:[ T](\d{1,2}):(\d{2})(?::(\d{2})(?:\.\d+)?)?\s?(Z|[+-]\d{2}:?\d{2})
 _YEAR_FIRST = re.compile(r"(\d{4})[-/.](\d{1,2})[-/.](\d{1,2})" + _TIME)
 _YEAR_LAST = re.compile(r"(\d{1,2})([-/.])(\d{1,2})\2(\d{4})" + _TIME)
 _EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
+Names = Annotated[
+    tuple[str, ...],
+    BeforeValidator(one_or_more),
+    Field(strict=False),
+    WithJsonSchema({"anyOf": [{"type": "array", "items": {"type": "string"}}, {"type": "string"}]}),
+]
+_TEXT = (".csv", ".tsv", ".tab", ".txt", ".data", ".dat")
 
 
 def is_number(cell: str, decimal: Decimal) -> bool:
@@ -62,8 +69,7 @@ def date_reader(cells: Collection[str], *, place: str) -> Callable[[str], float]
     """How to read these cells as dates, in days since 1970 (UTC where a zone is given); None if they are not dates.
 
     Known are ``2021-03-28``, ``2021/3/28``, ``28.3.2021`` and, if the days tell which number is the month,
-    ``28/3/2021`` and ``3/28/2021``; each may have a time. None of the cells is empty; ``place`` is the file and the
-    column, for errors.
+    ``28/3/2021`` and ``3/28/2021``; each may have a time. ``place`` is the file and the column.
     """
     if cells and all(_YEAR_FIRST.fullmatch(cell) for cell in cells):
         return lambda cell: _days(cell, _YEAR_FIRST, (1, 2, 3), place)
@@ -120,10 +126,7 @@ class Column:
 
 
 def file_decimal(columns: Mapping[str, list[str]], *, separator: str, place: str) -> Decimal:
-    """The decimal sign of a file: the one that its columns of numbers need; their cells [N] are given by name.
-
-    Where ``1,234`` could be either, it is a thousand in a file with a comma as the separator of cells.
-    """
+    """The decimal sign that columns of numbers need; ``1,234`` alone is a thousand where a comma separates cells."""
     known: tuple[Decimal, ...] = (".", ",")
     needed: dict[Decimal, str] = {}
     unclear = ""
@@ -182,14 +185,6 @@ def read_column(
     return column("text")
 
 
-Names = Annotated[
-    tuple[str, ...],
-    BeforeValidator(one_or_more),
-    Field(strict=False),
-    WithJsonSchema({"anyOf": [{"type": "array", "items": {"type": "string"}}, {"type": "string"}]}),
-]
-
-
 class TableSection(Strict):
     """Your own records: a csv or parquet table with a label column, or an npz archive with x and y."""
 
@@ -206,6 +201,12 @@ class TableSection(Strict):
     """Column of the labels."""
     id: str | None = None
     """Column of the records' names; positions by default."""
+    unit: str | None = None
+    """Column that says whose record each one is, if a person has several; not a feature."""
+    unit_word: str = "person"
+    """What a unit is called, such as household or device."""
+    unit_partly: Literal["refused", "member"] = "refused"
+    """What a unit is with some records inside and some outside."""
     members: str | None = Field(default=None, validation_alias=AliasChoices("members", "member"))
     """Column that says whether a record trained the target, or a file with the ids of those that did."""
     groups: Names = ()
@@ -239,6 +240,10 @@ class TableSection(Strict):
             raise ValueError("members: cannot be used together with train and holdout, which already say who they are.")
         return self
 
+    def units(self, names: Any) -> Units | None:
+        """The units of records with these names [N]; None without a column of them."""
+        return None if self.unit is None else Units(names, word=self.unit_word, partly=self.unit_partly)
+
     @property
     def files(self) -> tuple[str, ...]:
         """The one file, or those of the members and of the others."""
@@ -249,9 +254,6 @@ class TableSection(Strict):
         files = " and ".join(visible(Path(name).name) for name in self.files)
         about = f"{len(population)} records from {files}."
         return Dataset(name="file", about=about, population=population, **known)
-
-
-_TEXT = (".csv", ".tsv", ".tab", ".txt", ".data", ".dat")
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

@@ -6,6 +6,8 @@ models. It looks at all records of the table and at no membership, so a feature 
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -14,16 +16,35 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.preprocessing import OneHotEncoder
 
-from glasshouse.config.tables.columns import Column, Rows, TableSection, file_decimal, read_column, read_rows
-from glasshouse.config.tables.labels import NO_LABEL, as_labels, as_targets, read_members, refuse_telling
-from glasshouse.core.arrays import FloatArray
-from glasshouse.core.errors import InputError
-from glasshouse.data import Population
+from glasshouse.config.tables.columns import (
+    Column,
+    Decimal,
+    Rows,
+    TableSection,
+    as_number,
+    file_decimal,
+    is_number,
+    read_column,
+    read_rows,
+)
+from glasshouse.core.arrays import BoolArray, FloatArray, TextArray
+from glasshouse.core.errors import InputError, placed, shortened
+from glasshouse.data import Population, first_of
+from glasshouse.data.labels import short_texts
 from glasshouse.data.named import Dataset
+from glasshouse.evidence.tables import as_flags, read_text_table
+from glasshouse.io.files import check_name
+from glasshouse.io.guarded import guarded, read_content
 from glasshouse.io.limits import check_memory
 
 LARGEST = 1e38  # of a feature: models work in float32, where more is infinite
 _NAMED = 12  # columns that a note lists by name
+_NO_LABEL = frozenset({"", "nan", "null", "na", "n/a", "#n/a", "<na>"})  # "none" may be a class
+_WHOLE = re.compile(r"(-?(?:0|[1-9]\d{0,15}))(?:\.0*)?")
+_FEW = 20  # different values that can be classes whatever they look like
+_PER_CLASS = 10  # records per value, on average, below which many numbers are not classes
+_SPLITS = {"train": "1", "test": "0", "holdout": "0"}
+_ENOUGH = 30  # records; with fewer, a column can be like the members by chance
 
 
 class Encoded(NamedTuple):
@@ -36,12 +57,9 @@ class Encoded(NamedTuple):
 
 
 def encode(columns: Sequence[Column], *, most: int, standardise: bool, place: str) -> Encoded:
-    """Features from columns.
+    """Features from columns: one per number, date or truth, and one per value of a text, at most ``most``.
 
-    A number or a date is one feature, and so is a truth. If a column of them has empty cells, they hold the median, and
-    a second feature says where. A text column has one feature per value, at most ``most``: the rarest values share the
-    last one. An empty cell of text is a value of its own. A column without anything in it is left out.
-
+    Empty cells that are not text hold the median, and a second feature says where; the rarest texts share the last.
     """
     used = [column for column in columns if column.kind != "empty"]
     if not used:
@@ -142,11 +160,104 @@ def _like_an_id(column: Column, most: int) -> str:
     return ""
 
 
+def _as_targets(cells: list[str], *, decimal: Decimal, place: str) -> NDArray[Any]:
+    """[N] real numbers that a model predicts."""
+    if wrong := [cell for cell in cells if not is_number(cell, decimal)]:
+        raise InputError(f"{place}: {shortened(wrong[0])} is not a number, and a regression predicts numbers.")
+    return np.array([as_number(cell, decimal) for cell in cells])
+
+
+def as_labels(cells: list[str], *, decimal: Decimal, place: str) -> NDArray[Any]:
+    """[N] labels as a model of the same table has them: whole numbers, true and false as such, all else as text."""
+    different = Counter(cells)
+    numbers = all(is_number(cell, decimal) for cell in different)
+    whole = all(_WHOLE.fullmatch(cell) for cell in different)
+    many = len(different) > _FEW
+    if many and numbers and (not whole or len(different) * _PER_CLASS > len(cells)):
+        raise InputError(
+            f"{place}: {len(different)} different numbers in {len(cells)} records look like the targets of a "
+            f"regression. Say regression: true in the section data, cut them into a few classes, or choose another "
+            f"column (data.label)."
+        )
+    if many and 2 * len(different) > len(cells):
+        raise InputError(
+            f"{place}: {len(different)} different labels in {len(cells)} records are not classes. Choose another "
+            f"column (data.label)."
+        )
+    if whole:
+        read = {cell: int(match[1]) for cell in different if (match := _WHOLE.fullmatch(cell))}
+        return np.array([read[cell] for cell in cells], dtype=np.int64)
+    words = {cell: cell.lower() for cell in different}
+    if set(words.values()) <= {"true", "false"}:
+        return np.array([words[cell] == "true" for cell in cells])
+    return short_texts(cells, place=place, what="label")
+
+
+def _read_members(section: TableSection, rows: Rows, ids: TextArray, folder: Path) -> BoolArray | None:
+    """[N] which of the records with these ids trained the target; None if the audit file does not say."""
+    if len(rows.counts) == 2:
+        return np.arange(len(rows)) < rows.counts[0]
+    if section.members is None:
+        return None
+    if section.members in rows.columns:
+        cells = [_SPLITS.get(cell.lower(), cell) for cell in rows.columns[section.members]]
+        flags = as_flags(cells, place=f"{rows.place}: {section.members}")
+        if len(empty := np.flatnonzero(flags < 0)):
+            rows.refuse(section.members, empty.tolist(), "the cell is empty. Write 1 or 0, or leave the row out.")
+        return np.asarray(flags == 1)
+    path = folder / section.members
+    check_name(path)
+    if not path.is_file():
+        raise InputError(
+            f"{rows.place}: data.members: {section.members!r} is neither a column nor a file of ids. Columns: "
+            f"{', '.join(rows.columns)}."
+        )
+    if section.id is None:
+        raise InputError(
+            "data.members: is a file of ids, but the table has none; say which column holds them (data.id)."
+        )
+    return _among(ids, _listed_ids(path, section.id), path)
+
+
+def refuse_telling(x: FloatArray, names: Sequence[str], members: BoolArray, place: str) -> None:
+    """Refuse a feature [N, F] that is the membership itself: models would learn it, and every attack look strong."""
+    if len(members) < _ENOUGH:
+        return
+    telling = (x == members[:, None]).all(axis=0) | (x != members[:, None]).all(axis=0) & np.isin(x, (0, 1)).all(axis=0)
+    if telling.any():
+        raise InputError(
+            f"{place}: the feature {names[first_of(telling)]!r} says who is a member. Leave its column out "
+            f"(data.leave_out)."
+        )
+
+
+def _listed_ids(path: Path, id_column: str) -> list[str]:
+    """The ids in a file: one per line, or the column of the ids."""
+    if path.suffix == ".txt":
+        with guarded(path, what="a list of ids in UTF-8, one per line"):
+            lines = read_content(path, times=20).decode("utf-8-sig").splitlines()
+        found = [line.strip() for line in lines if line.strip()]
+        return found[1:] if found[:1] == [id_column] else found
+    columns = read_text_table(path).columns
+    if id_column not in columns and len(columns) > 1:
+        raise InputError(f"{path}: has no column {id_column!r}. Columns: {', '.join(columns)}.")
+    return columns[id_column] if id_column in columns else [*columns, *next(iter(columns.values()))]  # without a header
+
+
+def _among(ids: TextArray, listed: list[str], path: Path) -> BoolArray:
+    known = set(ids.tolist())
+    if strange := [name for name in listed if name not in known]:
+        more = f" and {len(strange) - 1} more" if len(strange) > 1 else ""
+        raise InputError(f"{path}: the id {shortened(strange[0])}{more}: no record of the table has it.")
+    chosen = set(listed)
+    return np.array([name in chosen for name in ids.tolist()], dtype=np.bool_)
+
+
 def read_records(section: TableSection, folder: Path) -> Dataset:
     """The records of the tables that a section names, every column as numbers; its paths start in the folder."""
     rows = read_rows(section, folder)
     by_column = section.members if section.members in rows.columns else None
-    special = [name for name in (section.label, section.id, by_column) if name is not None]
+    special = [name for name in (section.label, section.id, section.unit, by_column) if name is not None]
     rows.check([*special, *section.groups, *section.leave_out, *section.categories])
     if section.label in section.leave_out:
         raise InputError(
@@ -170,11 +281,10 @@ def read_records(section: TableSection, folder: Path) -> Dataset:
     encoded = encode([columns[name] for name in features], most=most, standardise=section.standardise, place=rows.place)
     labels = _labels(rows, section, decimal=decimal)
     ids = None if section.id is None else rows.columns[section.id]
-    try:
-        population = Population(encoded.x, labels, ids=ids, regression=bool(section.regression))
-    except InputError as error:
-        raise InputError(*[f"{rows.place}: {fault}" for fault in error.faults]) from error
-    members = read_members(section, rows, population.ids, folder)
+    with placed(rows.place):
+        units = section.units(None if section.unit is None else rows.columns[section.unit])
+        population = Population(encoded.x, labels, ids=ids, regression=bool(section.regression), unit=units)
+    members = _read_members(section, rows, population.ids, folder)
     if members is not None:
         refuse_telling(encoded.x, encoded.names, members, rows.place)
     return section.data_set(
@@ -189,9 +299,9 @@ def read_records(section: TableSection, folder: Path) -> Dataset:
 
 def _labels(rows: Rows, section: TableSection, *, decimal: Any) -> NDArray[Any]:
     cells = rows.columns[section.label]
-    if empty := [row for row, cell in enumerate(cells) if cell.lower() in NO_LABEL]:
+    if empty := [row for row, cell in enumerate(cells) if cell.lower() in _NO_LABEL]:
         rows.refuse(section.label, empty, "the label is empty. Fill it in, or leave the row out.")
-    read = as_targets if section.regression else as_labels
+    read = _as_targets if section.regression else as_labels
     return read(cells, decimal=decimal, place=f"{rows.place}: {section.label}")
 
 

@@ -30,8 +30,7 @@ _BLOCK = 4096  # columns at a time: images are wide, and a second copy of them i
 def few_columns(x: Any, random: np.random.Generator) -> FloatArray:
     """[N, F] numbers from features of any kind [N, ...]: at most 128 columns of them, at most 64 of text.
 
-    They are a numpy array, a torch tensor, a scipy sparse matrix, a data frame or a dict of arrays. Text and other
-    objects are hashed, with their words, and token numbers of a dict are counted.
+    Text and other objects are hashed, with their words, and token numbers of a dict are counted.
     """
     if hasattr(x, "tocsr"):
         return _reduced(x, random)
@@ -178,10 +177,9 @@ class Known:
 def columns_of(
     known: Known, evidence: Evidence, rows: IntArray, random: np.random.Generator
 ) -> tuple[FloatArray, FloatArray]:
-    """Columns for the blind baseline: [R, F] about the records, and [R, A] answers of the shadow models and labels.
+    """Columns about audited ``rows`` [R]: [R, F] features, and [R, A] answers of the shadow models and labels.
 
-    ``rows`` [R] are the audited records that are used. Shadow models are trained on random halves that do not depend on
-    the target's members, so their answers are known without the target.
+    Shadow models are trained on random halves that do not depend on the target's members.
     """
     at = rows if known.audited is None else known.audited[rows]
     features, answers = [np.empty((len(rows), 0))], [np.empty((len(rows), 0))]
@@ -193,7 +191,7 @@ def columns_of(
     if known.x is not None:
         features += [few_columns(select(known.x, at), random)]
     if known.labels is not None:
-        answers += [_one_hot(known.labels)[at]]
+        answers += [label_columns(known.labels)[at]]
     if known.pairs is not None:
         sizes = [part.shape[0] for part in (known.labels, known.x) if part is not None]
         around, degrees = _around(known.pairs, at, max([*sizes, int(at.max()) + 1]))
@@ -202,11 +200,11 @@ def columns_of(
             x = known.x if hasattr(known.x, "tocsr") else as_numbers(known.x)
             features += [few_columns(around @ x, random)]
         if known.labels is not None:
-            features += [around @ _one_hot(known.labels)]
+            features += [around @ label_columns(known.labels)]
     return ranked(np.hstack(features)), ranked(np.hstack(answers))
 
 
-def _one_hot(labels: np.ndarray) -> FloatArray:
+def label_columns(labels: np.ndarray) -> FloatArray:
     """[n, C] of the most frequent labels; the last of few classes follows from the others, and is kept anyway."""
     if labels.dtype.kind == "f":  # the targets of a regression
         return np.asarray(labels[:, None])

@@ -47,9 +47,7 @@ def swapped_members(
 def doubtful_members(evidence: Evidence, members: BoolArray) -> tuple[str, ...]:
     """A warning if the target does not fit its members [N], while every shadow model fits its own.
 
-    A model that gets other features than it was trained on, or labels in another order, is far less sure of its
-    members. If members are mixed up with non-members, it is not surer of them. An attack then finds nothing, but this
-    is not evidence that the model is safe.
+    Such a model gets other features than it was trained on, or labels in another order, or members are mixed up.
     """
     inside = evidence.shadow_members
     if not len(inside) or not inside.any(axis=1).all():
@@ -74,11 +72,7 @@ def doubtful_members(evidence: Evidence, members: BoolArray) -> tuple[str, ...]:
 
 
 def same_models(evidence: Evidence) -> tuple[str, ...]:
-    """A warning if shadow models that were trained on different records answer exactly alike.
-
-    The usual cause is a training function that forgets ``members`` and trains on everybody. All records are then
-    members, and every attack finds nothing.
-    """
+    """A warning if shadow models that were trained on different records answer exactly alike."""
     losses = evidence.shadow_loss
     if len(losses) < 2 or not np.ptp(losses[0]) or (losses != losses[0]).any():  # the same answer for all says nothing
         return ()
@@ -113,10 +107,7 @@ def shared_records(digests: NDArray[Any], members: BoolArray) -> Finding:
 
 
 def shared_nodes(digests: NDArray[Any], members: BoolArray) -> tuple[str, ...]:
-    """A note if non-members equal members in features and label, by digests [N], and features distinguish nodes.
-
-    Their surroundings differ, so they are not the same record; but a query without edges cannot distinguish them.
-    """
+    """A note if non-members equal members in features and label, by digests [N], and features distinguish nodes."""
     equal = np.isin(digests[~members], digests[members])
     if equal.sum() < max(1, _MANY * len(equal)) or len(np.unique(digests)) < len(digests) / 2:
         return ()

@@ -1,8 +1,7 @@
 """Whether members were drawn at random: if not, an attack's figures say little about the model.
 
-Two looks: whether members can be predicted from what is known without the target (the blind baseline), and whether
-edges of a graph join members to members. The learners' scores are linear in the labels: those of a fold are a fixed
-matrix times the labels of the other folds, so that a permutation test refits hundreds of labellings in a few products.
+Can they be predicted without the target (the blind baseline), and do edges join members to members? The learners'
+scores are linear in the labels, so that a permutation test refits hundreds of labellings in a few products.
 """
 
 from __future__ import annotations
@@ -30,8 +29,7 @@ _WEIGHT = 5.0  # records of average membership that each cell starts with
 def ridge(columns: FloatArray, labels: FloatArray, folds: IntArray, random: np.random.Generator) -> FloatArray:
     """[N, P] out-of-fold scores of ridge regression, from columns [N, F] and labels [N, P] with mean 0.
 
-    The penalty, 20 per column, is near the best one if the columns together explain a twentieth of the variance: a weak
-    dependence is what has to be found, a strong one is found anyway. ``random`` is for the other learners.
+    The penalty is near the best one for columns that together explain a twentieth of the variance.
     """
     return _penalised(columns, labels, folds, penalty=20.0 * columns.shape[1])
 
@@ -48,8 +46,7 @@ def waves(columns: FloatArray, labels: FloatArray, folds: IntArray, random: np.r
 def cells(columns: FloatArray, labels: FloatArray, folds: IntArray, random: np.random.Generator) -> FloatArray:
     """Mean label of the other folds' records in the same cell, over random ferns (Özuysal et al., 2010).
 
-    A fern is a tree with the same random split in a whole level. Jumps and interactions of a few columns are found, and
-    copies of one record always share their cells.
+    A fern is a tree with the same random split in a whole level; copies of one record always share their cells.
     """
     count, width = columns.shape
     chosen = random.integers(width, size=(_FERNS, _SPLITS))
@@ -107,23 +104,30 @@ class BlindBaseline:
         return f"{self.auc:.2f} ({low:.2f} to {high:.2f}; p = {self.p_value:.2g} if they were drawn at random)"
 
 
-def blind_baseline(features: FloatArray, answers: FloatArray, members: BoolArray, *, seed: int) -> BlindBaseline:
+def blind_baseline(
+    features: FloatArray,
+    answers: FloatArray,
+    members: BoolArray,
+    *,
+    seed: int,
+    arrangements: BoolArray | None = None,
+) -> BlindBaseline:
     """Predict members [N] from the columns of other records, and test whether the prediction is better than chance.
 
-    Columns have mean 0 and variance 1: [N, F] features, and [N, A] answers of the shadow models and labels; either may
-    be none. Four learners are fitted out of fold: ridge regression on the answers (few columns, so a weak dependence
-    shows), and on all columns ridge regression, random Fourier features and random ferns. The test statistic is the
-    largest of their four statistics, each standardised over the permutations. Given the labels of the other folds,
-    random members of a fold are in random order, so the AUC within folds is 0.5 on average.
+    Columns have mean 0 and variance 1: [N, F] features, and [N, A] answers and labels. The test statistic is the
+    largest of four learners' out-of-fold statistics, each standardised over the permutations. The ``arrangements``
+    [P, N] of a declared draw take the place of permutations; the p-value is then exact under that draw.
     """
     random = generator(seed, "blind baseline")
     folds = random.permutation(np.arange(len(members)) % _FOLDS)
-    permuted = random.permuted(np.tile(members, (_PERMUTATIONS, 1)), axis=1)
+    permuted = arrangements
+    if permuted is None:
+        permuted = random.permuted(np.tile(members, (_PERMUTATIONS, 1)), axis=1)
     labels = np.vstack([members[None], permuted]).T - members.mean()  # [N, 1 + permutations]
     together = np.hstack([features, answers])
     plan = [(ridge, answers)] if answers.shape[1] and features.shape[1] else []
     plan += [(learner, together) for learner in (ridge, waves, cells)] if together.shape[1] else []
-    mean, largest = np.zeros(len(members)), np.full(1 + _PERMUTATIONS, -np.inf)
+    mean, largest = np.zeros(len(members)), np.full(1 + len(permuted), -np.inf)
     for learner, columns in plan:
         with thread_counts().limit(limits=1):  # matrices so small wait longer for a second thread than they take
             scores = _standard(learner(columns, labels, folds, random), folds)
@@ -195,11 +199,8 @@ class MemberEdges:
 def member_edges(pairs: IntArray, members: BoolArray, *, seed: int) -> MemberEdges | None:
     """Test by permutation whether edges [2, E] between audited records depend on who is a member; None without an edge.
 
-    The statistic is that of Chen and Friedman (2017): how far the two counts, edges of two members and edges of two
-    non-members, are from their means, in units of their covariance. It finds groups that are joined within themselves,
-    and members with unusually many edges. Means and covariance are those of permuted members on the same edges, so hubs
-    and skewed degrees are taken into account. Nodes without an edge are left out; under a random draw the others are
-    still in random order. Direction and repetition of edges do not matter.
+    The statistic is that of Chen and Friedman (2017): how far the counts of edges of two members, and of two
+    non-members, are from their means under permutation, in units of their covariance. Hubs are so taken into account.
     """
     random = generator(seed, "joined members")
     low, high = pairs.min(axis=0), pairs.max(axis=0)
@@ -216,7 +217,10 @@ def member_edges(pairs: IntArray, members: BoolArray, *, seed: int) -> MemberEdg
     for start in range(1, len(counts), step):
         drawn = random.permuted(np.tile(own, (min(step, len(counts) - start), 1)), axis=1)
         counts[start : start + step] = _edges_within(drawn, ends.reshape(2, -1))
-    far = _distances(counts)
+    # squared Mahalanobis distances from the mean; if all degrees are equal, the two counts are one
+    centred = counts - counts.mean(axis=0)
+    precision = np.linalg.pinv(centred.T @ centred / len(counts), rcond=1e-9, hermitian=True)
+    far = np.einsum("pi,ij,pj->p", centred, precision, centred)
     expected = np.quantile(counts[1:] / len(keys), [0.025, 0.975], axis=0).T.tolist()
     return MemberEdges(
         members=float(counts[0, 0] / len(keys)),
@@ -233,13 +237,6 @@ def _edges_within(drawn: BoolArray, ends: IntArray) -> FloatArray:
     a, b = drawn[:, ends[0]], drawn[:, ends[1]]
     both, any_of = (a & b).sum(axis=1), (a | b).sum(axis=1)
     return np.stack([both, ends.shape[1] - any_of], axis=1).astype(np.float64)
-
-
-def _distances(counts: FloatArray) -> FloatArray:
-    """[P] squared Mahalanobis distances from the mean; if all degrees are equal, the two counts are one."""
-    centred = counts - counts.mean(axis=0)
-    precision = np.linalg.pinv(centred.T @ centred / len(counts), rcond=1e-9, hermitian=True)
-    return np.asarray(np.einsum("pi,ij,pj->p", centred, precision, centred))
 
 
 _LEVEL = 0.01  # of false alarms, all tests together
@@ -326,10 +323,7 @@ def check_random_members(known: Known, evidence: Evidence, members: BoolArray, *
 
 
 def _some(members: BoolArray, most: int, random: np.random.Generator) -> IntArray:
-    """Records to use, in their order: all, or a random choice with as many members as non-members where possible.
-
-    Under a random draw, labels of a choice that depends only on the labels' counts are still in random order.
-    """
+    """Records to use, in their order: all, or a random choice with as many members as non-members where possible."""
     sides = [random.permutation(np.flatnonzero(members == kind)) for kind in (True, False)]
     few = min(sides, key=len)
     kept = min(len(few), most // 2)

@@ -52,11 +52,11 @@ from typing import NamedTuple
 import numpy as np
 from scipy.optimize import brentq
 from scipy.special import betainc, expit, gammaln, log_expit, log_ndtr, logit, ndtr, ndtri
-from scipy.stats import beta
 
 from glasshouse.core.arrays import BoolArray, FloatArray, Positions
 from glasshouse.core.errors import InputError
 from glasshouse.core.randomness import generator
+from glasshouse.evaluation.intervals import lowest_rate
 from glasshouse.evaluation.roc import SortedScores
 
 _FRACTIONS = (0.0002, 0.001, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.35)
@@ -103,10 +103,9 @@ class Guesses:
 def count_right(scores: FloatArray, members: BoolArray, design: Design) -> Guesses:
     """Guess by the ranks of the scores [N], and count the right guesses against the members [N].
 
-    Tied scores are ordered by a fixed random permutation, which knows nothing of the members. Guesses on both sides
-    need as many members as non-members; where the shares differ by more than three standard deviations of fair coins,
-    records of the larger group are first left out at random. For who is left, membership is a fair coin again: those
-    who were left out belong to the data set that is known anyway.
+    Tied scores are ordered by a fixed random permutation. Guesses on both sides need as many members as non-members;
+    where the shares differ by more than fair coins do, records of the larger group are first left out at random: they
+    belong to the data set that is known anyway.
     """
     return _guesses(scores, members, [design])[design]
 
@@ -114,8 +113,7 @@ def count_right(scores: FloatArray, members: BoolArray, design: Design) -> Guess
 def shares_right(scores: FloatArray, members: BoolArray, *, ordered: SortedScores | None = None) -> tuple[float, ...]:
     """How many guesses of each of `DESIGNS`, and at last of `EVERY_RECORD`, are right, as shares at even odds.
 
-    At even odds means: as if half of the records were members, so that they can be used where another share is.
-    ``ordered`` are the same scores sorted, if they are known already.
+    At even odds means: as if half of the records were members. ``ordered`` are the same scores sorted, if known.
     """
     counted = _guesses(scores, members, [*DESIGNS, EVERY_RECORD], ordered=ordered).values()
     shares = np.array([guesses.correct / guesses.made if guesses.made else 0.5 for guesses in counted])
@@ -354,10 +352,9 @@ def _impossible(guesses: Guesses, mu: float, *, tail: float) -> bool:
 def mu_if_independent(guesses: Guesses, *, confidence: float = 0.95) -> float:
     """The largest μ that guesses about every record contradict, *if they are right or wrong independently*.
 
-    Under μ-Gaussian privacy a guess about a fair coin is right with probability at most Φ(μ/2), so the number of right
-    ones is at most binomial if the guesses are independent: as for separate noise on records that do not influence
-    each other. Without independence it can be far too high: see `mu_lower_bound`. One right guess is not counted:
-    where exactly half of the records are members, right guesses by rank come in pairs.
+    Under μ-Gaussian privacy a guess about a fair coin is right with probability at most Φ(μ/2). Without independence
+    the bound can be far too high: see `mu_lower_bound`. One right guess is not counted: where exactly half of the
+    records are members, right guesses by rank come in pairs.
 
     Example:
         >>> round(mu_if_independent(Guesses(691, 1000, possible=1000)), 2)
@@ -366,5 +363,4 @@ def mu_if_independent(guesses: Guesses, *, confidence: float = 0.95) -> float:
     correct = guesses.correct - 1
     if correct <= 0:
         return 0.0
-    lowest = float(beta.ppf(1 - confidence, correct, guesses.made - correct + 1))  # Clopper and Pearson, one-sided
-    return max(0.0, 2 * float(ndtri(lowest)))
+    return max(0.0, 2 * float(ndtri(lowest_rate(correct, guesses.made, 1 - confidence))))

@@ -171,20 +171,26 @@ def _add_around(v: int, sign: int, graph: CSR, state: Any, reach: Any, usable: B
         _add(reach.nodes[i], sign, state, usable, totals)
 
 
+@inner_kernel
+def flip_one(weights: Any, v: int, graph: CSR, state: Any, scratch: Any, usable: BoolArray, totals: FloatArray) -> None:
+    """Flip node v, and keep ``totals`` up to date (see `CompiledGroup`)."""
+    reach = scratch.reach
+    find_two_hops(v, graph, reach)
+    if extra_hops(weights):
+        grow(2, graph, reach)
+    _add_around(v, -1, graph, state, reach, usable, totals)
+    commit(weights, v, graph, state, scratch)
+    # The list is still there after its release; only the slots were cleared.
+    _add_around(v, 1, graph, state, reach, usable, totals)
+
+
 @kernel
 def flip_all(
     weights: Any, nodes: IntArray, graph: CSR, state: Any, scratch: Any, usable: BoolArray, totals: FloatArray
 ) -> None:
-    """Flip these nodes in turn, and keep ``totals`` up to date (see `CompiledGroup`)."""
-    reach = scratch.reach
+    """Flip these nodes in turn."""
     for v in nodes:
-        find_two_hops(v, graph, reach)
-        if extra_hops(weights):
-            grow(2, graph, reach)
-        _add_around(v, -1, graph, state, reach, usable, totals)
-        commit(weights, v, graph, state, scratch)
-        # The list is still there after its release; only the slots were cleared.
-        _add_around(v, 1, graph, state, reach, usable, totals)
+        flip_one(weights, v, graph, state, scratch, usable, totals)
 
 
 _FIRST = np.zeros(1, np.int64)
@@ -229,10 +235,14 @@ class CompiledGroup:
         toggle_all(self.stacked.weights, False, np.array([v]), *rows, _FIRST)
         return self._signal[:, 0]
 
+    def passes(self, flips: int) -> bool:
+        """Whether so many flips take a forward pass."""
+        return flips * self._rows_per_flip > len(self.graph.member)
+
     def flip(self, nodes: IntArray) -> None:
         """Flip the membership of each of these nodes."""
         self._before = None
-        if len(nodes) * self._rows_per_flip > len(self.graph.member):
+        if self.passes(len(nodes)):
             self._before = self.graph, self.state, self.totals
             self.state = self.stacked.new_state() if self._spare is None else self._spare
             mask = self.graph.member.copy()

@@ -26,9 +26,18 @@ from glasshouse.graph.rule.incremental.engine import default_memory, make_plan
 from glasshouse.graph.rule.incremental.graph import coalesced, mask_graph
 from glasshouse.graph.rule.incremental.program import LossesToSignal, changed_balls, lower, program_logits
 from glasshouse.graph.rule.question import check_width
-from glasshouse.graph.rule.two_layers.graph import open_workers
-from glasshouse.graph.sampling.chain_state import Chain, ChainInfo, ChainStart, chain_maker, whole_question
-from glasshouse.graph.sampling.posterior import Prior, log_odds
+from glasshouse.graph.rule.two_layers.graph import CSR, open_workers
+from glasshouse.graph.rule.two_layers.kernels import kernel
+from glasshouse.graph.sampling.chain_state import (
+    Chain,
+    ChainInfo,
+    ChainStart,
+    CompiledGroup,
+    chain_maker,
+    flip_one,
+    whole_question,
+)
+from glasshouse.graph.sampling.posterior import Prior, log_odds, log_ratio
 
 _WANTED = 0.3  # the middle of the acceptance rates 0.2 to 0.4
 _LARGEST = 0.5
@@ -37,8 +46,14 @@ _LARGEST = 0.5
 class Block(NamedTuple):
     """Several proposals, drawn in advance."""
 
-    flips: list[IntArray]  # the nodes that each proposal flips
+    nodes: IntArray  # that the proposals flip, one set after the other
+    ends: IntArray  # [steps], of each set
     log_uniform: FloatArray  # [steps], accepted if below the log ratio
+
+    @property
+    def flips(self) -> list[IntArray]:
+        """The nodes that each proposal flips."""
+        return np.split(self.nodes, self.ends)[:-1]
 
 
 def draw_block(source: np.random.Generator, candidates: IntArray, *, share: float, steps: int) -> Block:
@@ -49,7 +64,7 @@ def draw_block(source: np.random.Generator, candidates: IntArray, *, share: floa
     least = min(1, len(candidates))
     sizes = np.maximum(source.binomial(len(candidates), share, steps), least)
     sets = [source.choice(candidates, size, replace=False, shuffle=False) for size in sizes]
-    return Block(sets, np.log1p(-source.random(steps)))
+    return Block(np.concatenate([candidates[:0], *sets]), np.cumsum(sizes), np.log1p(-source.random(steps)))
 
 
 def tuned(share: float, acceptance_rate: float, *, smallest: float) -> float:
@@ -68,6 +83,37 @@ class Walker(Protocol):
         """Take the proposals of one block per chain in turn; how many each chain accepted, [chains]."""
 
 
+@kernel
+def propose_all(
+    weights: Any,
+    block: Block,
+    prior_logit: FloatArray,
+    every: BoolArray,  # [shadow models], all True
+    graph: CSR,
+    state: Any,
+    scratch: Any,
+    usable: BoolArray,
+    totals: FloatArray,
+) -> int:
+    """The loop of `OneChain.steps` for models of one shape whose rows are kept; how many proposals were accepted."""
+    taken, first, value = 0, 0, log_ratio(totals, every)
+    for bar, end in zip(block.log_uniform, block.ends):  # noqa: B905 - numba knows no strict
+        change = -value
+        for i in range(first, end):
+            v = block.nodes[i]
+            change += -prior_logit[v] if graph.member[v] else prior_logit[v]
+            flip_one(weights, v, graph, state, scratch, usable, totals)
+        proposed = log_ratio(totals, every)
+        if bar < change + proposed:
+            value = proposed
+            taken += 1
+        else:
+            for i in range(end - 1, first - 1, -1):
+                flip_one(weights, block.nodes[i], graph, state, scratch, usable, totals)
+        first = end
+    return taken
+
+
 @dataclass(frozen=True, kw_only=True)
 class OneChain:
     """A chain that walks alone, on kept rows or with forward passes."""
@@ -83,6 +129,14 @@ class OneChain:
     def steps(self, blocks: Sequence[Block]) -> IntArray:
         """Take the proposals of the one block in turn; how many were accepted, [1]."""
         (block,), chain = blocks, self.chain
+        _, group = chain.groups[0]
+        flips = int(np.diff(block.ends, prepend=0).max(initial=0))
+        if len(chain.groups) == 1 and isinstance(group, CompiledGroup) and not group.passes(flips):
+            every, kept = np.ones(group.stacked.models - 1, np.bool_), (group.graph, group.state, group.scratch)
+            given = (block, self.prior_logit, every, *kept, group.usable, group.totals)
+            taken = propose_all(group.stacked.weights, *given)
+            chain.mask = group.graph.member.copy()
+            return np.array([taken])
         taken, value = 0, chain.log_ratio()
         for nodes, bar in zip(block.flips, block.log_uniform, strict=True):
             logits = self.prior_logit[nodes]
@@ -157,8 +211,7 @@ class ChainsInStep:
         device = self._masks.device
         taken = torch.zeros(len(blocks), dtype=torch.int64, device=device)
         bars = torch.from_numpy(np.stack([block.log_uniform for block in blocks])).to(device)
-        for step in range(bars.shape[1]):
-            sets = [block.flips[step] for block in blocks]
+        for step, sets in enumerate(zip(*(block.flips for block in blocks), strict=True)):
             chain = torch.from_numpy(np.repeat(np.arange(len(sets)), [len(nodes) for nodes in sets])).to(device)
             node = torch.from_numpy(np.concatenate(sets)).to(device)
             leaves, logit = self._masks[chain, node], self._prior_logit[node]

@@ -21,7 +21,7 @@ from glasshouse.core.randomness import seed_for
 from glasshouse.data import Population, as_members
 from glasshouse.graph.data.subgraph import InducedGraph, induced
 from glasshouse.graph.models.calls import bind_arguments, call_first
-from glasshouse.graph.models.edge_values import held_values
+from glasshouse.graph.models.edge_values import held_values, with_edges
 from glasshouse.graph.models.networks import GNN, NETWORKS, Network
 from glasshouse.graph.programs.program import MessageStep, NoProgram
 from glasshouse.graph.programs.trace import settings_of
@@ -89,6 +89,8 @@ class GNNTrainer:
         hidden: width of the hidden layers.
         layers: number of graph convolutions.
         dropout: share of hidden values dropped while training.
+        edge_dropout: share of the edges that each step leaves out (Rong et al. 2020), each direction by itself. Such
+            models are trained one at a time.
         epochs: passes over all members, of one step each, or of one step per part.
         optimizer: makes an optimizer from parameters, such as `adam` or `sgd` with its settings.
         device: where to train; by default the GPU, if there is one.
@@ -113,6 +115,7 @@ class GNNTrainer:
     hidden: int = 64
     layers: int = 2
     dropout: float = 0.5
+    edge_dropout: float = 0.0
     epochs: int = 50
     optimizer: OptimizerFactory = _ADAM
     device: str | None = None
@@ -127,8 +130,12 @@ class GNNTrainer:
             for name in ("hidden", "layers", "epochs")
             if getattr(self, name) < 1
         ]
-        if not 0.0 <= self.dropout < 1.0:
-            faults.append(f"dropout: {self.dropout} is not a share below 1; use a number such as 0.5.")
+        shares = {"dropout": self.dropout, "edge_dropout": self.edge_dropout}
+        faults += [
+            f"{name}: {share} is not a share below 1; use a number such as 0.5."
+            for name, share in shares.items()
+            if not 0.0 <= share < 1.0
+        ]
         if self.setting not in ("inductive", "transductive"):
             faults.append(f'setting: "{self.setting}" is not known. Use "inductive" or "transductive".')
         try:
@@ -185,7 +192,10 @@ class GNNTrainer:
                     model.train()
                     for step in steps(epoch):
                         optimizer.zero_grad(set_to_none=True)
-                        logits = read(arguments.call(model, step.graph))
+                        seen = step.graph
+                        if self.edge_dropout:  # drawn on the CPU, as the same on every device
+                            seen = with_edges(seen, torch.rand(seen.edge_index.shape[1]) >= self.edge_dropout)
+                        logits = read(arguments.call(model, seen))
                         nn.functional.cross_entropy(logits[step.counted], step.y[step.counted]).backward()
                         optimizer.step()
                     if after_epoch is not None:
@@ -285,6 +295,8 @@ def _plan(trainer: GNNTrainer, data: Data, members: BoolArray, models: Sequence[
     """How models are trained together, or why they are not. It is tried on the two graphs that are filled up most."""
     if trainer.batches is not None:
         return "each of them is trained by parts of the graph"
+    if trainer.edge_dropout:
+        return "each step leaves out other edges"
     if trainer.setting == "transductive":
         return "in the transductive setting each of them sees the whole graph"
     obstacle = optimizer_obstacle(trainer.optimizer, models[0].parameters())

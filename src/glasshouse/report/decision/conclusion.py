@@ -1,22 +1,24 @@
-"""What a run lets one conclude: whether it says anything, what, how strongly, and by which attack.
-
-Rating, gate, first page, next steps, comparisons, evidence file, page and terminal read it.
-"""
+"""What a run lets one conclude: whether it says anything, what, how strongly, by which attack, on which evidence."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
-from glasshouse.evaluation import Interval, VerdictAttack
+from glasshouse.evaluation import Interval, PrivacyVerdict, VerdictAttack, clopper_pearson
+from glasshouse.evaluation.declared import DeclaredDraw
+from glasshouse.evaluation.groups import WorstCell
+from glasshouse.evaluation.intervals import separated
 from glasshouse.evaluation.leakage import Way
+from glasshouse.evaluation.privacy.bounds import Guesses, epsilon_lower_bound
 from glasshouse.report.context import Context
 from glasshouse.report.figures import AttackFigures, RateFigure, rate_figure
-from glasshouse.report.format import rate
+from glasshouse.report.format import percent, rate, whole
 
 Strength = Literal["weak", "clear", "strong"]
-Reason = Literal["warning", "members unknown", "members not random", "mismatch", "few models"]
+Reason = Literal["warning", "members unknown", "members not random", "no draw", "mismatch", "few models"]
 
 _WEAK, _STRONG = 0.01, 0.001  # p-values
 _FEW = 4  # shadow models; with fewer the attacks are weak, and finding nothing says little
@@ -32,6 +34,10 @@ _WHY: dict[Reason, tuple[str, str]] = {  # in a few words, and in a sentence
     "members not random": (
         "members were not drawn at random",
         "The training data differ in kind from the non-members, so nothing here shows what the model reveals.",
+    ),
+    "no draw": (
+        "no random draw of the members was declared",
+        "No random draw of the members was declared, so no test can tell what the model reveals from what members are.",
     ),
     "mismatch": (
         "the target answers unlike its shadow models",
@@ -113,7 +119,7 @@ def verdict_figures(found: VerdictAttack, *, random: bool = True, picked: str = 
 
 
 class Look(NamedTuple):
-    """A look besides the TPR at the wanted rate, by which the usual limit is exceeded (`decision/evidence.py`)."""
+    """A look besides the TPR at the wanted rate, by which the usual limit is exceeded."""
 
     rule: str  # what is limited
     reason: str  # what was found, for the expert
@@ -148,10 +154,7 @@ class Conclusion:
 
     @property
     def measured(self) -> VerdictFigures | None:
-        """The figures, if they say something about the model.
-
-        They do not where the members are not known or were not drawn at random, or where the input has a fault.
-        """
+        """The figures; None where they say nothing about the model."""
         return None if self.leak is None or "warning" in self.reasons else self.figures
 
     @property
@@ -176,33 +179,119 @@ class Conclusion:
 
 
 def concluded(
-    figures: VerdictFigures | None, context: Context, *, mismatch: bool, evidence: Iterable[Look] = ()
+    figures: VerdictFigures | None,
+    context: Context,
+    *,
+    mismatch: bool,
+    evidence: Iterable[Look] = (),
+    draw: DeclaredDraw | None = None,
 ) -> Conclusion:
-    """What these figures let one conclude.
-
-    Args:
-        figures: of the verdict attack; None if the members are not known.
-        context: what was audited.
-        mismatch: whether the target answers unlike its shadow models.
-        evidence: looks by which the usual limit is exceeded; they count only where figures say something.
-    """
+    """What the verdict attack's figures let one conclude; looks count only where these say something."""
     found = () if figures is None or figures.leak is None or context.warnings else tuple(evidence)
-
-    def reasons() -> Iterator[Reason]:
-        if context.warnings:
-            yield "warning"
-        if figures is None:
-            yield "members unknown"
-        elif figures.leak is None:
-            yield "members not random"
-        elif mismatch:
-            yield "mismatch"
-        if context.shadows < _FEW:
-            yield "few models"
-
-    return Conclusion(figures, tuple(reasons()), context.shadows, found)
+    reasons: list[Reason] = ["warning"] if context.warnings else []
+    if figures is None:
+        reasons.append("members unknown")
+    elif figures.leak is None:
+        reasons.append("members not random" if draw is None or draw.random else "no draw")
+    elif mismatch:
+        reasons.append("mismatch")
+    if context.shadows < _FEW:
+        reasons.append("few models")
+    return Conclusion(figures, tuple(reasons), context.shadows, found)
 
 
 def attackers(attacks: Sequence[AttackFigures]) -> list[AttackFigures]:
     """The attacks that are not given the members of the target; all attacks if there are no others."""
     return [attack for attack in attacks if not attack.knows_truth] or list(attacks)
+
+
+# All evidence that a model reveals more than the usual limit allows, a TPR of at most `FACTOR` times the FPR: one
+# rate that few non-members cannot resolve says little, however perfect the leak, and other figures then say the same
+# at operating points that the sample resolves. Each look tests that at no threshold the TPR exceeds `FACTOR` times
+# the FPR, so what is shown with few records is shown with more of them too. One correction holds for all looks
+# (Bonferroni with weights): they call a model that keeps the limit "High" in at most 5 % of audits. The TPR at the
+# wanted rate has half of this error, since its interval of 95 % is judged by its lower end; the four looks below
+# share the other half.
+FACTOR = 5.0  # the largest ratio of the true-positive rate to the false-positive rate; 1 is guessing
+_ERROR = 0.025 / 4  # of each look, one-sided
+_AREA = 1 - 1 / (2 * FACTOR)  # of the region under a TPR of FACTOR · FPR: a larger AUC needs a point above that line
+
+
+def evidence_of(
+    found: VerdictFigures,
+    attack: AttackFigures,
+    privacy: PrivacyVerdict | None,
+    cell: WorstCell | None,
+    *,
+    members: int,
+    records: int,
+) -> Iterator[Look]:
+    """The looks that show, with confidence, more than the usual limit allows; the plainest first.
+
+    ``found`` are the verdict attack's figures, ``attack`` is the same attack on all audited records.
+    """
+    error = _ERROR / (found.tried if found.way == "shown" else 1)  # of several attacks the strongest one here was taken
+    yield from _flagged(attack, members, records - members, error)
+    yield from _in_a_cell(attack, cell, error)
+    low = separated(found.auc, found.members, found.non_members, confidence=1 - 2 * error).low
+    if low > _AREA:
+        yield Look(
+            f"AUC of the verdict attack at most {_AREA:g}",
+            f"{found.title} {found.auc:.3f}, at least {low:.3f}; above {_AREA:g} some TPR exceeds {FACTOR:g} FPR",
+            f"{found.title} is right about {100 * found.auc:.0f} of 100 pairs of a member and a non-member (at least "
+            f"{100 * low:.0f}; limit {100 * _AREA:.0f})",
+        )
+    yield from _proven(privacy, members / records, records)
+
+
+def _flagged(attack: AttackFigures, members: int, others: int, error: float) -> Iterator[Look]:
+    """Members and non-members above the first threshold, which is fixed: exact intervals, half of the error each."""
+    for one in attack.accusations[:1]:
+        hits, wrong = round(one.tpr * members), round(one.fpr * others)
+        least = clopper_pearson(hits, members, confidence=1 - error).low
+        ratio = least / clopper_pearson(wrong, others, confidence=1 - error).high
+        if ratio > FACTOR:
+            counts = f"{whole(hits)} of {whole(members)} members and {whole(wrong)} of {whole(others)} non-members"
+            yield Look(
+                f"members flagged at most {FACTOR:g} times as often as non-members",
+                f"{attack.name} flags {counts} at its first threshold, a ratio of at least {ratio:.1f}",
+                f"at its fixed threshold {attack.name} flags {counts}, so members at least {ratio:.1f} times as often "
+                f"(limit {FACTOR:g})",
+            )
+
+
+def _in_a_cell(attack: AttackFigures, cell: WorstCell | None, error: float) -> Iterator[Look]:
+    """The share of identified members of a group beside the rate of non-members that the same threshold flags.
+
+    A group has too few non-members for a rate of its own, so the largest of three counts: the wanted one, that of all
+    non-members, and its own.
+    """
+    first = attack.first_flags
+    if cell is None or first is None or cell.p_value > error:
+        return
+    most = FACTOR * max(first.wanted, first.fpr, cell.flagged / cell.non_members)
+    low = clopper_pearson(cell.identified, cell.members, confidence=1 - 2 * error / cell.cells).low
+    if low > most:
+        counts = f"{cell.identified} of {cell.members} members and {cell.flagged} of {cell.non_members} non-members"
+        yield Look(
+            f"TPR of every group at most {FACTOR:g} times the FPR",
+            f"{cell.name}: {counts} flagged, a TPR of at least {percent(low)} (corrected for {cell.cells} groups)",
+            f"in {cell.name}, {attack.name} flags {counts} (at least {whole(1000 * low)} of 1\u00a0000 members; limit "
+            f"{whole(1000 * most)}; {cell.cells} groups and combinations were looked at)",
+        )
+
+
+def _proven(privacy: PrivacyVerdict | None, share: float, records: int) -> Iterator[Look]:
+    """The bound on ε at δ = 0 beside ln 5: below that, no attack's TPR exceeds five times its FPR."""
+    if privacy is None or privacy.guessed is None:
+        return
+    guessed, limit = privacy.guessed, math.log(FACTOR)
+    prior = 0.5 if guessed.members and guessed.others else share if guessed.members else 1 - share
+    guesses = Guesses(guessed.correct, guessed.members + guessed.others, possible=records, prior=prior)
+    proven = epsilon_lower_bound(guesses, confidence=1 - _ERROR / guessed.tried)
+    if proven > limit:
+        yield Look(
+            f"lower bound on ε at most {limit:.2f}",
+            f"the attacks show ε ≥ {proven:.2f} at δ = 0; {limit:.2f} is the logarithm of {FACTOR:g}",
+            f"the attacks prove a privacy loss of at least {proven:.2f} (limit {limit:.2f}: a factor of {FACTOR:g})",
+        )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from dataclasses import dataclass
 
 from glasshouse.report.figures import RateFigure
@@ -31,17 +32,17 @@ class Exposure:
 
     def sentence(self) -> str:
         """The counts in words, with the interval."""
+        per, members = whole(self.per), f"Of {whole(self.per)} {self.unit} in the training data"
+        found, wrong = counted(self.found), counted(self.wrong)
+        between = f"(between {counted(self.low)} and {counted(self.high)})"
         if not self.leak:
             return (
-                f"No better than guessing: {counted(self.found)} against {counted(self.wrong)}. Of {whole(self.per)} "
-                f"{self.unit} in the training data {counted(self.found)} are flagged (between {counted(self.low)} and "
-                f"{counted(self.high)}), and of {whole(self.per)} non-members {counted(self.wrong)}."
+                f"No better than guessing: {found} against {wrong}. {members} {found} are flagged {between}, and of "
+                f"{per} non-members {wrong}."
             )
         return (
-            f"Of {whole(self.per)} {self.unit} in the training data, an attacker could identify about "
-            f"{counted(self.found)} (between {counted(self.low)} and {counted(self.high)}), while wrongly flagging "
-            f"{counted(self.wrong)} of {whole(self.per)} non-members. Guessing, with as many wrong flags, would "
-            f"identify about {counted(self.chance)}."
+            f"{members}, an attacker could identify about {found} {between}, while wrongly flagging {wrong} of {per} "
+            f"non-members. Guessing, with as many wrong flags, would identify about {counted(self.chance)}."
         )
 
     def measured(self) -> str:
@@ -56,10 +57,7 @@ class Exposure:
 
 
 def exposure_of(summary: Summary) -> Exposure | None:
-    """The counts of a run; None where no rate was measured, or where it says nothing about the model.
-
-    Where no leak is shown, they are those of the attack's own threshold, if it has one: plain shares of the records.
-    """
+    """The counts of a run, without a leak those of the attack's own threshold; None where there is nothing to count."""
     shown = summary.conclusion.measured
     if shown is None or shown.rate is None:
         return None
@@ -70,10 +68,10 @@ def exposure_of(summary: Summary) -> Exposure | None:
     flags = summary.attack(shown.attack).first_flags
     if flags is None:
         return dataclasses.replace(found, leak=False)
-    per, (low, high) = found.per, flags.tpr_interval
-    wrong = per * flags.fpr
+    low, high = (found.per * end for end in flags.tpr_interval)
+    wrong = found.per * flags.fpr
     return dataclasses.replace(
-        found, found=per * flags.tpr, low=per * low, high=per * high, wrong=wrong, chance=wrong, leak=False
+        found, found=found.per * flags.tpr, low=low, high=high, wrong=wrong, chance=wrong, leak=False
     )
 
 
@@ -112,16 +110,25 @@ def pairs_sentence(summary: Summary) -> str:
 
 
 def unit_of(summary: Summary) -> str:
-    """What is audited, in the plural: the nodes of a graph, or records."""
+    """What is audited, in the plural: the nodes of a graph, records, or units such as persons."""
+    if unit := summary.context.settings.get("unit"):
+        return f"{unit}s"
     node = (summary.privacy is not None and summary.privacy.unit == "node") or "setting" in summary.context.settings
     return "nodes" if node else "records"
 
 
-def counted(value: float) -> str:
-    """A count: whole, but never a 0 that was not measured.
+def worded(text: str, summary: Summary) -> str:
+    """A sentence about records as one about units such as persons, where those were audited."""
+    unit = summary.context.settings.get("unit")
+    if not unit:
+        return text
+    return re.sub(r"\b([Rr])ecord(s?)\b", lambda found: _as(str(unit), found[1] == "R") + found[2], text)
 
-    Example:
-        >>> counted(12.3), counted(0.2)
-        ('12', 'fewer than 1')
-    """
+
+def _as(word: str, first: bool) -> str:
+    return word.capitalize() if first else word
+
+
+def counted(value: float) -> str:
+    """A count: whole, but never a 0 that was not measured."""
     return "fewer than 1" if 0 < value < 0.5 else whole(value)

@@ -41,11 +41,10 @@ def tried_of(summary: Summary) -> Tried:
     regression, labels_only = context.test_rmse is not None, context.settings.get("answers") == "labels alone"
     answers = "the predicted number" if regression else "the confidence of every answer"
     answers = "only the predicted class" if labels_only else answers
-    models = f"{context.shadows} similar models (shadow models)" if context.shadows else "no models to compare it with"
-    trained = "trained" if context.shadows else "had"
+    models = f"trained {context.shadows} similar models (shadow models)"
     told = (
         f"The attacker can query the model about any of the {unit}, sees {answers}, knows how the model was trained, "
-        f"and {trained} {models}"
+        f"and {models if context.shadows else 'had no models to compare it with'}"
     )
     if context.shadows and context.mode == "online":
         told += f", including on the {unit} in question"
@@ -74,13 +73,11 @@ class FirstPage:
     tried: Tried  # what was tried and what not
     steps: tuple[Step, ...]  # what to do next
     facts: tuple[tuple[str, str], ...]  # date, model, data and so on, each with its name
-    unit: str  # what is audited, in the plural
 
 
 def first_page(summary: Summary, policy: Policy | None = None) -> FirstPage:
     """Gather the first page; the policy is that of the user, the usual one by default."""
-    rating = rating_of(summary, policy)
-    pairs = pairs_sentence(summary)
+    rating, pairs = rating_of(summary, policy), pairs_sentence(summary)
     groups = _shown(summary) if pairs else ()
     return FirstPage(
         rating=rating,
@@ -93,7 +90,6 @@ def first_page(summary: Summary, policy: Policy | None = None) -> FirstPage:
         tried=tried_of(summary),
         steps=next_steps(summary, rating, policy),
         facts=tuple((name, text) for name, text in _facts(summary) if text),
-        unit=unit_of(summary),
     )
 
 
@@ -124,18 +120,14 @@ def _shown(summary: Summary) -> tuple[GroupLeak, ...]:
 
 
 def _groups_text(summary: Summary) -> str:
-    groups, leak = summary.groups, summary.conclusion.leak
+    groups, told = summary.groups, []
     compared = sum(one.judged for one in groups)
-    more = [f"{one.column} {one.group}" for one in groups if one.singled_out == "more"]
-    less = [f"{one.column} {one.group}" for one in groups if one.singled_out == "less"]
-    told = []
-    if more:
-        told.append(f"More exposed than the other groups of their column: {', '.join(more)}.")
-    if less:
-        told.append(f"Less exposed: {', '.join(less)}.")
-    if not told and compared and leak:
+    for which, words in (("more", "More exposed than the other groups of their column"), ("less", "Less exposed")):
+        if named := [f"{one.column} {one.group}" for one in groups if one.singled_out == which]:
+            told.append(f"{words}: {', '.join(named)}.")
+    if not told and compared and summary.conclusion.leak:
         told.append(f"None of the {compared} compared groups differs significantly from the others.")
-    if not told and compared:
+    elif not told and compared:
         told.append("Since no leak is shown, no group is reported as different.")
     if summary.worst_cell is not None:
         told.append(cell_sentence(summary.worst_cell))
@@ -152,7 +144,7 @@ def _facts(summary: Summary) -> list[tuple[str, str]]:
         ("Date", f"{summary.written.astimezone(UTC):%d %B %Y, %H:%M} UTC" if summary.written is not None else ""),
         ("Author", context.author or "not named (--author)"),
         ("Model", model_words(str(context.settings.get("trainer", "")))),
-        ("Quality", _accuracy(summary)),
+        ("Quality", _quality(summary)),
         ("Data", f"{about}{_counts(summary)}."),
         ("Data fingerprint", context.fingerprint or ""),
         ("Seed", "" if context.seed is None else str(context.seed)),
@@ -165,13 +157,11 @@ def _counts(summary: Summary) -> str:
     return f"{whole(summary.records)} {unit_of(summary)} audited{members}"
 
 
-def _accuracy(summary: Summary) -> str:
+def _quality(summary: Summary) -> str:
     context = summary.context
     if context.train_accuracy is not None and context.test_accuracy is not None:
-        return (
-            f"correct for {100 * context.train_accuracy:.0f} of 100 {unit_of(summary)} of the training data and "
-            f"{100 * context.test_accuracy:.0f} of 100 non-members"
-        )
+        inside = f"{100 * context.train_accuracy:.0f} of 100 {unit_of(summary)} of the training data"
+        return f"correct for {inside} and {100 * context.test_accuracy:.0f} of 100 non-members"
     if context.train_rmse is not None and context.test_rmse is not None:
         return f"typical error {context.train_rmse:.4g} on the training data and {context.test_rmse:.4g} on non-members"
     return ""

@@ -5,10 +5,9 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from typing import Literal, NamedTuple
 
-from glasshouse.report.decision.conclusion import Reason
-from glasshouse.report.decision.evidence import FACTOR
+from glasshouse.report.decision.conclusion import FACTOR, Reason
 from glasshouse.report.decision.exposure import unit_of
 from glasshouse.report.decision.rating import Rating
 from glasshouse.report.policy import Policy
@@ -19,16 +18,14 @@ _MORE_SHADOWS = 8
 _FIRST = 10.0  # ε; a larger one bounds nothing that a reader could use
 
 
-@dataclass(frozen=True, kw_only=True)
-class Code:
-    """Lines to run or to write: in a shell, in an audit file, or in Python."""
+class Code(NamedTuple):
+    """Lines to run or to write."""
 
-    where: str
+    where: Literal["shell", "audit file", "python"]
     text: str
 
 
-@dataclass(frozen=True, kw_only=True)
-class Step:
+class Step(NamedTuple):
     """One thing to do, why, and how."""
 
     title: str
@@ -39,80 +36,66 @@ class Step:
 def next_steps(summary: Summary, rating: Rating, policy: Policy | None = None) -> tuple[Step, ...]:
     """What fits a finding; the policy is that of the user, for the ε that meets its limit."""
     leak = summary.conclusion.measured is not None and summary.conclusion.leak
-    steps = [*_to_know_more(summary)] if not leak or rating.level == "unknown" else []
+    steps = []
     if summary.context.stored_records:
-        steps.insert(
-            0,
-            Step(
-                title="Do not give the model file away",
-                why="Whoever has it has training records. Let others ask the model instead, or train one of another "
-                "kind.",
-            ),
-        )
+        why = "Whoever has it has training records. Let others ask the model instead, or train one of another kind."
+        steps.append(Step("Do not give the model file away", why))
+    if not leak or rating.level == "unknown":
+        steps += _to_know_more(summary)
     if leak:
         steps += [*_measured(summary), *_to_leak_less(summary, policy)]
-        steps.append(
-            Step(
-                title="Audit again, and compare",
-                why="A defence makes a model less useful and may gain little: the comparison shows whether it helped "
-                "by more than chance.",
-                codes=(Code(where="shell", text="glasshouse compare RUN NEW_RUN"),),
-            )
+        why = (
+            "A defence makes a model less useful and may gain little: the comparison shows whether it helped by more "
+            "than chance."
         )
+        steps.append(Step("Audit again, and compare", why, _shell("glasshouse compare RUN NEW_RUN")))
     if not rating.own:
-        steps.append(
-            Step(
-                title="Set your own limits",
-                why="Write the limits that your organisation accepts into a file; later audits are then checked by it.",
-                codes=(Code(where="shell", text="glasshouse check RUN --policy risk.yaml"),),
-            )
-        )
+        why = "Write the limits that your organisation accepts into a file; later audits are then checked by it."
+        steps.append(Step("Set your own limits", why, _shell("glasshouse check RUN --policy risk.yaml")))
     return tuple(steps)
+
+
+def _shell(line: str) -> tuple[Code]:
+    return (Code("shell", line),)
 
 
 def _to_know_more(summary: Summary) -> Iterator[Step]:
     context, unit, reasons = summary.context, unit_of(summary), summary.conclusion.reasons
     mended: dict[Reason, Step] = {
-        "warning": Step(
-            title="Fix what the warning describes, and audit again", why="Until then no figure means anything."
-        ),
+        "warning": Step("Fix what the warning describes, and audit again", "Until then no figure means anything."),
         "members unknown": Step(
-            title=f"Say which {unit} trained the model",
-            why="Without them nothing can be measured.",
-            codes=(Code(where="python", text="result = audit_evidence(evidence, members=members)"),),
+            f"Say which {unit} trained the model",
+            "Without them nothing can be measured.",
+            (Code("python", "result = audit_evidence(evidence, members=members)"),),
         ),
         "members not random": Step(
-            title="Draw the training data at random",
-            why="Then members and non-members differ only in the training, and an audit shows what the model reveals. "
+            "Draw the training data at random",
+            "Then members and non-members differ only in the training, and an audit shows what the model reveals. "
             "Without members in the audit file, a random half trains the model.",
-            codes=(Code(where="audit file", text="target: {kind: train, fraction: 0.5}"),),
+            (Code("audit file", "target: {kind: train, fraction: 0.5}"),),
         ),
         "mismatch": Step(
-            title="Train the shadow models as the model was trained",
-            why="The same architecture, optimizer, number of epochs and share of the data.",
+            "Train the shadow models as the model was trained",
+            "The same architecture, optimizer, number of epochs and share of the data.",
         ),
     }
     yield from (mended[reason] for reason in reasons if reason in mended)
     if context.shadows < _MORE_SHADOWS and "warning" not in reasons:
-        yield Step(
-            title="Use more shadow models",
-            why="More of them make the attacks stronger; with few, a leak may stay undetected.",
-            codes=(Code(where="shell", text=f"glasshouse audit audit.yaml --shadows {_MORE_SHADOWS}"),),
-        )
+        why = "More of them make the attacks stronger; with few, a leak may stay undetected."
+        yield Step("Use more shadow models", why, _shell(f"glasshouse audit audit.yaml --shadows {_MORE_SHADOWS}"))
     if summary.power is not None and summary.power.auc > 0.55:
-        yield Step(
-            title=f"Audit more {unit}",
-            why="A sample of this size shows only a large leak; the expert section says how many a finer audit needs.",
-        )
+        why = "A sample of this size shows only a large leak; the expert section says how many a finer audit needs."
+        yield Step(f"Audit more {unit}", why)
 
 
 def _measured(summary: Summary) -> Iterator[Step]:
     """What measured defences advise, in the words of the measurement."""
-    advice = summary.advice
-    if advice is not None:
-        title = "Look for another defence" if advice.advised is None else f"Use {advice.advised.name}, as measured"
-        codes = () if advice.advised is None else (Code(where="python", text=advice.advised.code),)
-        yield Step(title=title, why=" ".join(advice.sentences()), codes=codes)
+    if (advice := summary.advice) is not None:
+        best, why = advice.advised, " ".join(advice.sentences())
+        if best is None:
+            yield Step("Look for another defence", why)
+        else:
+            yield Step(f"Use {best.name}, as measured", why, (Code("python", best.code),))
 
 
 def _to_leak_less(summary: Summary, policy: Policy | None) -> Iterator[Step]:
@@ -120,30 +103,21 @@ def _to_leak_less(summary: Summary, policy: Policy | None) -> Iterator[Step]:
     trainer = str(summary.context.settings.get("trainer", ""))
     first: list[Step] = [] if graph else [_private(summary, policy, trainer)]
     if summary.advice is None:
-        first.append(
-            Step(
-                title="Measure which defence helps this model",
-                why="It tries the settings that fit this kind of model, and says what each gains and costs.",
-                codes=(Code(where="shell", text="glasshouse advise RUN"),),
-            )
-        )
+        why = "It tries the settings that fit this kind of model, and says what each gains and costs."
+        first.append(Step("Measure which defence helps this model", why, _shell("glasshouse advise RUN")))
     if gentler := _gentler(trainer, graph=graph):
-        step = Step(
-            title="Fit the training data less closely",
-            why="Fewer epochs, early stopping or a simpler model: a model cannot reveal what it did not memorise. This "
+        why = (
+            "Fewer epochs, early stopping or a simpler model: a model cannot reveal what it did not memorise. This "
             "helps most where the model does far better on the training data than on other data, and guarantees "
-            "nothing.",
-            codes=gentler,
+            "nothing."
         )
+        step = Step("Fit the training data less closely", why, gentler)
         first.insert(0 if _FOREST.search(trainer) else 1, step)  # what keeps the user's own kind of model comes first
     yield from first
     if not graph and summary.context.test_rmse is None and summary.context.settings.get("answers") != "labels alone":
-        yield Step(
-            title="Return only the predicted class",
-            why="Without confidences most attacks lose much of their strength, but not all of it. Measure what "
-            "remains.",
-            codes=_codes("answers: labels", "audit(population, trainer=trainer, attacker=Attacker(query=LabelOnly()))"),
-        )
+        why = "Without confidences most attacks lose much of their strength, but not all of it. Measure what remains."
+        python = "audit(population, trainer=trainer, attacker=Attacker(query=LabelOnly()))"
+        yield Step("Return only the predicted class", why, _codes("answers: labels", python))
     yield _review(summary)
 
 
@@ -159,9 +133,9 @@ def _private(summary: Summary, policy: Policy | None, trainer: str) -> Step:
             " It trains a network; tree models cannot be trained this way. For a table, add standardise: true to data."
         )
     return Step(
-        title=f"Train with differential privacy {how}, epsilon {epsilon:g}",
-        why=why,
-        codes=_codes(
+        f"Train with differential privacy {how}, epsilon {epsilon:g}",
+        why,
+        _codes(
             f"trainer: {{kind: mlp, epsilon: {epsilon:g}, delta: 1.0e-5, epochs: 20}}",
             f"trainer = PrivateTrainer(module=MyNet, epsilon={epsilon:g}, delta=1e-5, epochs=20)",
         ),
@@ -187,9 +161,8 @@ def _gentler(trainer: str, *, graph: bool) -> tuple[Code, ...]:
     told = re.search(r"\bepochs=(\d+)", trainer)
     epochs = max(1, int(told[1]) // 2) if told else 10
     if graph:
-        return _codes(
-            f"graph: {{network: {{epochs: {epochs}}}}}", f"trainer = GNNTrainer(model=MyGNN, epochs={epochs})"
-        )
+        file = f"graph: {{network: {{epochs: {epochs}}}}}"
+        return _codes(file, f"trainer = GNNTrainer(model=MyGNN, epochs={epochs})")
     if trainer.startswith("TorchTrainer"):
         return _codes(
             f"trainer: {{kind: mlp, epochs: {epochs}}}",
@@ -204,7 +177,7 @@ def _gentler(trainer: str, *, graph: bool) -> tuple[Code, ...]:
 
 
 def _codes(audit_file: str, python: str) -> tuple[Code, ...]:
-    return Code(where="audit file", text=audit_file), Code(where="python", text=python)
+    return Code("audit file", audit_file), Code("python", python)
 
 
 def _review(summary: Summary) -> Step:
@@ -218,10 +191,10 @@ def _review(summary: Summary) -> Step:
         f'identified = [row["id"] for row in members if {decided if column in summary.top_records else ranked}]',
     )
     return Step(
-        title=f"Look at the identified {unit_of(summary)}",
-        why="They are often mislabelled, rare or duplicated. Correct or remove them before the next training. This "
+        f"Look at the identified {unit_of(summary)}",
+        "They are often mislabelled, rare or duplicated. Correct or remove them before the next training. This "
         "does not protect the rest: other records may then be identified, so audit again.",
-        codes=(Code(where="python", text="\n".join(lines)),),
+        (Code("python", "\n".join(lines)),),
     )
 
 
@@ -229,14 +202,7 @@ _LONGEST = 160
 
 
 def model_words(trainer: str) -> str:
-    """What trained the model, without the parameters that are listed under "How to repeat it".
-
-    Example:
-        >>> model_words("PrivateTrainer(module=<function mlp>, epsilon=3.0, delta=1e-05)")
-        'a network trained with differential privacy (epsilon 3.0)'
-        >>> model_words("SklearnTrainer(estimator=RandomForestClassifier(n_estimators=200))")
-        'RandomForestClassifier'
-    """
+    """What trained the model, without the parameters that are listed under "How to repeat it"."""
     if not trainer or trainer.startswith("none:"):
         return "trained before the audit, which does not know how"
     if trainer.startswith("GNNTrainer"):

@@ -1,17 +1,12 @@
-"""The verdict in plain sentences, and what a reader asks after it.
-
-How many flags are wrong, which groups leak more, and which leak an audit of this size could have shown.
-"""
+"""The verdict in plain sentences, and what a reader asks after it: wrong flags, groups, which leak could be shown."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
-
-import numpy as np
+from collections.abc import Sequence
 
 from glasshouse.core.table import Table
 from glasshouse.evaluation import PrivacyVerdict
+from glasshouse.evaluation.declared import DeclaredDraw
 from glasshouse.evaluation.groups import GroupLeak, WorstCell
 from glasshouse.evaluation.leakage import Power, Way
 from glasshouse.evaluation.metrics import DEFAULT_FPRS, ENOUGH_WRONG
@@ -20,7 +15,7 @@ from glasshouse.evaluation.roc import allowed_wrong
 from glasshouse.report.context import Context
 from glasshouse.report.decision.conclusion import VerdictFigures
 from glasshouse.report.figures import AttackFigures, RateFigure
-from glasshouse.report.format import percent, rate, whole
+from glasshouse.report.format import percent, rate, table_of, whole
 
 _SHOWN: dict[bool | None, str] = {
     True: "A leak is shown",
@@ -42,19 +37,26 @@ _WAYS: dict[Way, str] = {
 
 
 def verdict(
-    found: VerdictFigures | None, context: Context, privacy: PrivacyVerdict | None = None, *, partly: bool = False
+    found: VerdictFigures | None,
+    context: Context,
+    privacy: PrivacyVerdict | None = None,
+    *,
+    partly: bool = False,
+    draw: DeclaredDraw | None = None,
 ) -> str:
-    """Whether a leak is shown, how strong it is and how sure that is; no figures if the members are not known.
-
-    ``partly``: it is shown in a part of the records alone (`Conclusion.partly`).
-    """
+    """Whether a leak is shown, in all records or ``partly``, how strong it is and how sure that is."""
+    if draw is not None:
+        told = verdict(found, context, privacy, partly=partly)
+        if not draw.random:
+            return f"{draw.evidence()} The attacker had {context.shadows} shadow models ({context.mode})."
+        return f"{told} {draw.evidence()}"
     had = f"The attacker had {context.shadows} shadow models ({context.mode})"
     if context.shadows < _FEW:
         models = "One reference model was" if context.shadows else "No shadow models were"
         had = f"{models} trained: these figures are a lower bound on what an attacker can do"
     if found is None:
         return f"{had}. The members of the target are not known, so records are ranked but nothing is measured."
-    many = f"{found.tried} attack" + ("s" if found.tried > 1 else "")
+    many = f"{found.tried} attack{'s' if found.tried > 1 else ''}"
     shown, many = _SHOWN[found.leak], f"{many}; by {found.carrier}" if found.carrier else many
     if found.leak and found.strength == "weak":
         shown += ", by weak evidence"
@@ -67,17 +69,12 @@ def verdict(
     low, high = found.auc_interval
     area = f"{found.auc:.3f} ({level} {low:.3f} to {high:.3f})" + (_BELOW if high < _GUESSING else "")
     if found.rate is None:
-        who = who.replace("identifies", "reaches")
-        return f"{shown} ({found.p_text}, {many}). {who} AUC {area}; chance gives 0.5{_and(privacy)}. {had}."
-    share = _share(found, found.rate, level)
-    return f"{shown} ({found.p_text}, {many}). {who} {share}. Its AUC is {area}{_and(privacy)}. {had}."
-
-
-def _and(privacy: PrivacyVerdict | None) -> str:
-    """What the attacks show about ε, as the end of a sentence."""
-    if privacy is None:
-        return ""
-    return "; ε is withheld" if privacy.withheld else f"; the attacks show {privacy.bound()}"
+        figures = f"{who.replace('identifies', 'reaches')} AUC {area}; chance gives 0.5"
+    else:
+        figures = f"{who} {_share(found, found.rate, level)}. Its AUC is {area}"
+    if privacy is not None:
+        figures += "; ε is withheld" if privacy.withheld else f"; the attacks show {privacy.bound()}"
+    return f"{shown} ({found.p_text}, {many}). {figures}. {had}."
 
 
 def _share(found: VerdictFigures, figure: RateFigure, level: str) -> str:
@@ -101,14 +98,9 @@ def target_sentence(context: Context) -> str:
         return f"Target: accuracy {inside} on members, {outside} on non-members."
     if context.train_rmse is None or context.test_rmse is None:
         return ""
-    inside, outside = (
-        f"{error:.4g} on {who}" + ("" if share is None else f" (R² {share:.2f})")
-        for error, share, who in (
-            (context.train_rmse, context.train_r2, "members"),
-            (context.test_rmse, context.test_r2, "non-members"),
-        )
-    )
-    return f"Target: root mean squared error {inside}, {outside}."
+    inside, outside = ("" if share is None else f" (R² {share:.2f})" for share in (context.train_r2, context.test_r2))
+    errors = f"{context.train_rmse:.4g} on members{inside}, {context.test_rmse:.4g} on non-members{outside}"
+    return f"Target: root mean squared error {errors}."
 
 
 def notes(
@@ -123,9 +115,8 @@ def notes(
         if lost and not fprs:
             found.append(f"With {whole(others)} non-members no false-positive rate of 1 % or less is measurable.")
         elif lost:
-            found.append(
-                f"A false-positive rate of {percent(lost[-1])} is not measurable with {whole(others)} non-members."
-            )
+            least = percent(lost[-1])
+            found.append(f"A false-positive rate of {least} is not measurable with {whole(others)} non-members.")
         found += [
             f"At {rate(figure.wanted)} false positives only {figure.allowed} of {whole(others)} non-members may be "
             f"flagged. The rate rests on these few, so its interval is wide. For a sharper figure, audit "
@@ -178,10 +169,7 @@ def precision_sentence(attack: AttackFigures) -> str:
 
 
 def list_sentence(attack: AttackFigures, *, leak: bool = True) -> str:
-    """How many records can be flagged with a bounded share of errors; empty without simulated targets or leak.
-
-    One list in ten of a model that leaks nothing is not empty (`Conclusion.lists_records`).
-    """
+    """How many records can be flagged with a bounded share of errors; empty without simulated targets or leak."""
     if attack.listed is None or not leak:
         return ""
     if not attack.listed:
@@ -199,19 +187,12 @@ def groups_sentence(groups: Sequence[GroupLeak], cell: WorstCell | None = None) 
     worst = "" if cell is None else f" {cell_sentence(cell)}"
     if not compared:
         return worst.lstrip()
-    named = [
-        f"{one.column} {one.group} ({one.singled_out}, {one.flags or f'AUC {one.auc:.3f}'})"
-        for one in groups
-        if one.singled_out
-    ]
-    if not named:
-        told = f"No group differs significantly from the others of its column (corrected for {compared} comparisons)."
-    else:
-        told = (
-            f"Groups that leak significantly more or less than the others of their column (corrected for {compared} "
-            f"comparisons): {'; '.join(named)}."
-        )
-    return told + worst
+    apart, corrected = [one for one in groups if one.singled_out], f"(corrected for {compared} comparisons)"
+    if not apart:
+        return f"No group differs significantly from the others of its column {corrected}.{worst}"
+    named = [f"{one.column} {one.group} ({one.singled_out}, {one.flags or f'AUC {one.auc:.3f}'})" for one in apart]
+    which = "Groups that leak significantly more or less than the others of their column"
+    return f"{which} {corrected}: {'; '.join(named)}.{worst}"
 
 
 def cell_sentence(cell: WorstCell) -> str:
@@ -239,7 +220,7 @@ def power_sentences(power: Power) -> tuple[str, str]:
 
 def accusation_table(attacks: Sequence[AttackFigures]) -> Table:
     """One row per attack, threshold and prior."""
-    return _table(
+    return table_of(
         {
             "attack": attack.name,
             "wanted_fpr": one.wanted,
@@ -256,19 +237,4 @@ def accusation_table(attacks: Sequence[AttackFigures]) -> Table:
 
 def group_leak_table(groups: Sequence[GroupLeak]) -> Table:
     """One row per group."""
-    return _table(map(vars, groups))
-
-
-def _table(rows: Iterable[Mapping[str, Any]]) -> Table:
-    """Rows with the same names as columns: an interval is two of them, and what was not measured is NaN."""
-    columns: dict[str, list[object]] = {}
-    for row in rows:
-        for name, value in row.items():
-            cells = {name: value}
-            if name.endswith("_interval"):
-                low, high = value or (None, None)
-                stem = name.removesuffix("_interval")
-                cells = {f"{stem}_low": low, f"{stem}_high": high}
-            for column, cell in cells.items():
-                columns.setdefault(column, []).append(np.nan if cell is None else cell)
-    return Table({name: np.array(values) for name, values in columns.items()})
+    return table_of(map(vars, groups))

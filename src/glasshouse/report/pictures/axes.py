@@ -13,12 +13,7 @@ _LEGEND_ROW = 18.0
 
 
 def element(name: str, text: str | None = None, **attributes: object) -> Markup:
-    """One SVG element; everything in it is escaped. ``css`` becomes ``class``, underscores become hyphens.
-
-    Example:
-        >>> element("text", "a < b", css="faint", text_anchor="end")
-        Markup('<text class="faint" text-anchor="end">a &lt; b</text>')
-    """
+    """One SVG element; everything in it is escaped. ``css`` becomes ``class``, underscores become hyphens."""
     names = {"css": "class", "viewBox": "viewBox"}
     told = Markup("").join(
         Markup(' {}="{}"').format(names.get(key, key.replace("_", "-")), _number(value))

@@ -1,7 +1,4 @@
-"""The nodes around a record of a graph, small enough to draw, and their picture.
-
-Round for the node's own class, square for another; filled for members, hollow for non-members.
-"""
+"""The nodes around a record of a graph, and their picture: filled for members, round for the node's own class."""
 
 from __future__ import annotations
 
@@ -37,19 +34,7 @@ class Neighbourhood:
 
 
 class Surroundings:
-    """The edges around nodes: degrees of the audited nodes, and the neighbourhood of each of them.
-
-    Args:
-        edges: [2, E] pairs of nodes; direction, repetition and loops do not matter here.
-        members: [n] which nodes trained the target.
-        labels: [n] classes.
-        nodes: [N] the audited nodes; a record's place in the audit is its place here.
-
-    Example:
-        >>> around = Surroundings([[0, 1], [1, 2]], members=[1, 0, 1], labels=[0, 0, 1], nodes=[1, 2])
-        >>> around.degrees.tolist(), around.neighbourhood(0).edges
-        ([2, 1], ((0, 1), (0, 2)))
-    """
+    """The edges [2, E] around the audited nodes [N], in any direction and order: degrees and neighbourhoods."""
 
     def __init__(self, edges: ArrayLike, *, members: ArrayLike, labels: ArrayLike, nodes: ArrayLike) -> None:
         self._members: BoolArray = np.asarray(members, dtype=np.bool_)
@@ -109,10 +94,10 @@ def neighbourhood_picture(around: Neighbourhood) -> Markup:
         element("line", x1=places[a][0], y1=places[a][1], x2=places[b][0], y2=places[b][1], css="edge")
         for a, b in around.edges
     ]
-    for number, (x, y) in enumerate(places):
+    for number, ((x, y), member, alike) in enumerate(zip(places, around.member, around.alike, strict=True)):
         size = 7.0 if number == 0 else 4.5
-        css = ("node in" if around.member[number] else "node out") + (" centre" if number == 0 else "")
-        if around.alike[number]:
+        css = ("node in" if member else "node out") + (" centre" if number == 0 else "")
+        if alike:
             parts.append(element("circle", cx=x, cy=y, r=size, css=css))
         else:
             parts.append(element("rect", x=x - size, y=y - size, width=2 * size, height=2 * size, css=css))

@@ -1,17 +1,18 @@
-"""Pictures of people: how many of 1 000 an attacker identifies, and the leak per group."""
+"""Pictures of people: how many of 1 000 an attacker identifies, the leak per group, and the risk of each unit."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal
+from typing import Any, Literal
 
 from markupsafe import Markup
 
 from glasshouse.evaluation import Interval
 from glasshouse.evaluation.groups import GroupLeak
+from glasshouse.evaluation.risk import RiskFigures
 from glasshouse.report.decision.exposure import Exposure
 from glasshouse.report.figures import group_estimate
-from glasshouse.report.pictures.axes import Axis, Frame, element, picture
+from glasshouse.report.pictures.axes import Axis, Frame, element, legend, picture
 
 _CROWD, _ROW = 1000, 50
 _WIDE, _HIGH = 10.0, 13.0
@@ -22,10 +23,9 @@ _DOT = "M5 3.4a3.1 3.1 0 1 1 0 6.2a3.1 3.1 0 1 1 0-6.2z"
 def people_picture(
     found: float, *, high: float | None = None, label: str, name: str, people: bool = True, leak: bool = True
 ) -> Markup:
-    """1 000 figures in rows: first those that are flagged, then those up to the interval's end, then the rest.
+    """1 000 figures in rows: first the flagged share ``found``, then up to its interval's end ``high``, then the rest.
 
-    ``found`` is the share that is flagged, ``high`` the upper end of its interval, and ``name`` a word of its own in
-    the page, for the three patterns. What is not ``people`` is drawn as dots, and all is grey without a ``leak``.
+    ``name`` is a word of its own in the page. What is not ``people`` is drawn as dots; all is grey without a ``leak``.
     """
     first = _cells(found)
     second = max(first, _cells(found if high is None else high))
@@ -46,15 +46,15 @@ def exposure_picture(exposure: Exposure | None, *, name: str, members: bool = Tr
     """The members of an exposure, or its non-members; None if nothing was counted."""
     if exposure is None:
         return None
-    per, people = exposure.per, exposure.unit == "records"
+    per, found, high = exposure.per, exposure.found if members else exposure.wrong, None
     if not members:
-        told = f"{exposure.wrong:.0f} of {per} non-members are wrongly flagged."
-        return people_picture(exposure.wrong / per, label=told, name=name, people=people, leak=exposure.leak)
-    if not exposure.leak:
-        told = f"{exposure.found:.0f} of {per} members are flagged, no better than guessing."
-        return people_picture(exposure.found / per, label=told, name=name, people=people, leak=False)
-    told = f"{exposure.found:.0f} of {per} members are identified; with the interval, up to {exposure.high:.0f}."
-    return people_picture(exposure.found / per, high=exposure.high / per, label=told, name=name, people=people)
+        told = "non-members are wrongly flagged."
+    elif not exposure.leak:
+        told = "members are flagged, no better than guessing."
+    else:
+        told, high = f"members are identified; with the interval, up to {exposure.high:.0f}.", exposure.high / per
+    shown: Any = {"name": name, "people": exposure.unit in ("records", "persons"), "leak": exposure.leak}
+    return people_picture(found / per, high=high, label=f"{found:.0f} of {per} {told}", **shown)
 
 
 def _cells(share: float) -> int:
@@ -89,9 +89,8 @@ def groups_picture(
 ) -> Markup:
     """A figure of each group that is large enough, one row each; groups that differ significantly have another colour.
 
-    It is the area within the group; or, as a pair of dots, the shares of its members (filled) and of its non-members
-    (hollow) that are flagged, as counts of 1 000. ``overall`` is the area over all records, drawn as a line, and
-    ``name`` that of the axis. Without a ``leak`` all is grey.
+    It is the area within the group, beside the ``overall`` one; or, as two dots, how many of 1 000 members (filled)
+    and non-members (hollow) are flagged. Without a ``leak`` all is grey.
     """
     scale = 1.0 if figure == "auc" else 1000.0
     drawn = []
@@ -101,7 +100,7 @@ def groups_picture(
             drawn.append((one, scale * found.value, Interval(*(scale * end for end in found.interval))))
     axis = _axis([interval for _, _, interval in drawn], figure)
     height = _GROUP_ROW * (len(drawn) + len({one.column for one, *_ in drawn if one.column})) + 66
-    frame = Frame(axis, Axis(0.0, 1.0), width=440.0, height=height, left=150.0)
+    frame = Frame(axis, Axis(0.0, 1.0), width=440.0, height=height, left=178.0)
     parts = frame.grid(name, y_ticks=False)
     if figure == "auc":
         parts.append(frame.upright(frame.px(0.5), "chance"))
@@ -134,3 +133,21 @@ def _axis(intervals: Sequence[Interval], figure: Literal["auc", "tpr"]) -> Axis:
 
 def _short(text: str, most: int = _LETTERS) -> str:
     return text if len(text) <= most else f"{text[: most - 1]}…"
+
+
+def risk_picture(risk: RiskFigures, *, unit: str) -> Markup:
+    """Bars: units by the share of their simulated targets that identify them; lines: an equal risk, and guessing."""
+    bins, most = len(risk.observed), max(*risk.observed, *risk.alike, 1.0)
+    frame = Frame(Axis(0.0, 1.0, percent=True), Axis(0.0, 1.05 * most), width=440.0, height=250.0)
+    parts = frame.grid("simulated targets that identify it", f"{unit}s")
+    edges = [place / bins for place in range(bins + 1)]
+    for left, right, count in zip(edges[:-1], edges[1:], risk.observed, strict=True):
+        x, y = frame.px(left), frame.py(count)
+        parts.append(
+            element("rect", x=x + 1, y=y, width=frame.px(right) - x - 2, height=frame.floor - y, css="hist member")
+        )
+    for counts, css in ((risk.alike, "curve s1 d1"), (risk.chance, "curve s5 d3")):
+        found = frame.steps([*edges], [*[min(count, most) for count in counts], min(counts[-1], most)])
+        parts.append(element("path", d=found, css=css))
+    parts += legend(frame, [("if all were alike", "curve s1 d1"), ("by guessing", "curve s5 d3")], upper=True)
+    return frame.picture(parts, label=risk.sentence(unit))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -68,6 +69,9 @@ def _claimed(fpr: FloatArray, epsilon: float, delta: float) -> FloatArray:
     return np.asarray(np.maximum(0.0, np.maximum(1 - delta - grown * fpr, (1 - delta - fpr) / grown)))
 
 
+_RADIUS = 9.0  # of a numbered circle
+
+
 class Point(NamedTuple):
     """One run in the picture: its number in the legend, and both figures with their intervals."""
 
@@ -98,9 +102,14 @@ def tradeoff_picture(points: Sequence[Point], *, fpr: float | None) -> Markup:
         across, along = point.accuracy_interval, point.tpr_interval
         parts.append(element("line", x1=frame.px(across.low), x2=frame.px(across.high), y1=up, y2=up, css=css))
         parts.append(element("line", x1=at, x2=at, y1=frame.py(along.low), y2=frame.py(along.high), css=css))
-    for point in reversed(points):  # the first, which the others are compared with, above them
+    placed: list[tuple[Point, float, float]] = []  # the first, which the others are compared with, where it is
+    for point in points:
         at, up = frame.px(point.accuracy), frame.py(point.tpr)
-        parts.append(element("circle", cx=at, cy=up, r=9.0, css=f"dot s{(point.number - 1) % 6}"))
+        while any(math.hypot(at - x, up - y) < _RADIUS for _, x, y in placed):  # else it would hide the other's number
+            at += 2 * _RADIUS
+        placed.append((point, at, up))
+    for point, at, up in reversed(placed):
+        parts.append(element("circle", cx=at, cy=up, r=_RADIUS, css=f"dot s{(point.number - 1) % 6}"))
         parts.append(element("text", str(point.number), x=at, y=up + 4, css="number", text_anchor="middle"))
     label = f"{figure} against test accuracy, one point per run."
     return frame.picture(parts, label=label, css="plot tradeoff")

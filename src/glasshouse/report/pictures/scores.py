@@ -118,10 +118,7 @@ _FEWEST = 0.001
 
 
 def precision_picture(name: str, found: FlaggedRates) -> Markup:
-    """The share of members among the flagged against their share among all, with its band; dots at stated priors.
-
-    The threshold flags at least one record.
-    """
+    """The share of members among the flagged against their share among all, with its band; dots at stated priors."""
     axes = Axis(_FEWEST, 0.5, log=True, percent=True), Axis(0.0, 1.0, percent=True)
     frame = Frame(*axes, width=440.0, height=270.0)
     parts = frame.grid("share of members among all records", "share of members among the flagged")

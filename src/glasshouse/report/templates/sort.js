@@ -1,5 +1,5 @@
 "use strict";
-// Sorting by a click on a column's head, filtering by class and text, a hint where a table is cut off, and sections that open when they are linked to or printed. Without this script the tables can still be read.
+// Sorting by a click on a column's head, filtering by class and text, a hint where a table is cut off, search among all records, and sections that open when they are linked to or printed. Without this script the tables can still be read.
 for (const table of document.querySelectorAll("table[data-sortable]")) {
   const body = table.tBodies[0];
   const heads = [...table.tHead.rows[0].cells];
@@ -56,6 +56,33 @@ for (const tools of document.querySelectorAll(".tools[data-for]")) {
   if (choice) choice.addEventListener("change", asked);
   tools.hidden = false;
   filter();
+}
+const find = document.getElementById("find");
+if (find) {
+  const { heads, rows } = JSON.parse(document.getElementById("searched").content.textContent);
+  const [text, count, found] = [find.querySelector("input"), find.querySelector("output"), document.getElementById("found")];
+  const table = found.querySelector("table");
+  const cells = (kind, values) => values.map((value) => Object.assign(document.createElement(kind), { textContent: value }));
+  table.tHead.rows[0].append(...cells("th", heads));
+  for (const head of table.tHead.rows[0].cells) head.scope = "col";
+  const most = 50; // rows that are shown
+  text.addEventListener("input", () => {
+    const wanted = text.value.trim().toLowerCase();
+    const fitting = wanted ? rows.filter(([id]) => id.toLowerCase().includes(wanted)) : [];
+    const exact = fitting.filter(([id]) => id.toLowerCase() === wanted); // before those that only contain it
+    const shown = [...exact, ...fitting.filter((row) => !exact.includes(row))].slice(0, most);
+    table.tBodies[0].replaceChildren(
+      ...shown.map((values) => {
+        const row = document.createElement("tr");
+        row.append(...cells("td", values));
+        return row;
+      }),
+    );
+    found.hidden = !shown.length;
+    count.textContent = wanted && `${fitting.length} of ${rows.length} fit${fitting.length > most ? `; the first ${most} are shown` : ""}`;
+    hints();
+  });
+  find.hidden = false;
 }
 const opened = () => {
   const target = location.hash && document.getElementById(decodeURIComponent(location.hash.slice(1)));

@@ -34,12 +34,13 @@ class Ball:
 
     def only(self, rows: Tensor) -> Ball:
         """The ball without some rows, bool [rows]; every target's own row must stay."""
+        place = rows.nonzero().squeeze(1)  # once: a GPU waits for the number of hits of a boolean index at every array
         return Ball(
-            keys=self.keys[rows],
-            target=self.target[rows],
-            node=self.node[rows],
+            keys=self.keys[place],
+            target=self.target[place],
+            node=self.node[place],
             centre=(rows.cumsum(0) - 1)[self.centre],
-            degree_change=self.degree_change[rows],
+            degree_change=self.degree_change[place],
         )
 
 

@@ -6,6 +6,7 @@ chain of layers is followed ball by ball: rows that turn out not to change are n
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import NamedTuple
@@ -130,6 +131,12 @@ def target_costs(graph: MaskedGraph, targets: Tensor, placed: Sequence[ChangedBa
     balls = [rows]  # rows of ball 0, 1, ...: at most 1 + the sum over receivers
     for _ in range(max(outer for _, outer, _ in working) + 1):
         balls.append(bag_sum(balls[-1], receivers.other, receivers.start) + 1)
+    deciding = _deciding(placed) if graph.degree.is_cuda else math.inf
+    if deciding < math.inf:
+        # Around a hub few rows change, and parts by the number of walks would be too small to keep a GPU busy. If a
+        # row has more senders than decide it, a sender is one of these with the share of them that do, on average.
+        share = (deciding / graph.sources.count.clamp(min=1)).clamp(max=1).unsqueeze(1)
+        balls[2:] = [bag_sum(ball * share, receivers.other, receivers.start) + 1 for ball in balls[1:-1]]
     wanted = [ball.squeeze(1)[targets] for ball in balls]
     total = wanted[working[-1][1]].clamp(max=most_rows) * (logits * (_FUSED_LOSS_BYTES if fused else _LOSS_BYTES))
     for inner, outer, cost in working:
@@ -140,6 +147,12 @@ def target_costs(graph: MaskedGraph, targets: Tensor, placed: Sequence[ChangedBa
             around = fused and inner == outer
             total += row_count * _ROW_BYTES + paths * (_SEARCH_BYTES if around else cost.path + _PATH_BYTES)
     return total
+
+
+def _deciding(placed: Sequence[ChangedBalls]) -> float:
+    """How many senders decide a row of the first layer, where rows that do not change are dropped after it."""
+    first = next(one.operation for one in placed if isinstance(one.operation, MessageOperation))
+    return first.layer.deciding(shared=first.source.shared) if first_that_drops(placed) == 0 else math.inf
 
 
 def lowered(models: Stack, question: Question) -> list[Operation]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from typing import NamedTuple, Protocol
 
@@ -60,6 +61,10 @@ class Layer(ABC):
     def divides_by_degree(self) -> bool:
         """Whether a message depends on its sender's degree, so that a toggle reaches one hop further."""
         return False
+
+    def deciding(self, *, shared: bool) -> float:
+        """How many of a node's senders decide its output, at most; a change of the others changes nothing."""
+        return math.inf
 
     @abstractmethod
     def cost(self, *, shared: bool) -> Cost:

@@ -110,6 +110,11 @@ class Maximum(Layer):
         """Columns of the output of one model."""
         return int(self.weight.shape[2])
 
+    def deciding(self, *, shared: bool) -> float:
+        """See :class:`~glasshouse.graph.rule.incremental.layer.Layer`: one for each value."""
+        models, width, _ = self.weight.shape
+        return (1 if shared else models) * width
+
     def cost(self, *, shared: bool) -> Cost:
         """See :class:`~glasshouse.graph.rule.incremental.layer.Layer`."""
         models, width, out = self.weight.shape

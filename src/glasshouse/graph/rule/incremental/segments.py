@@ -85,9 +85,9 @@ class SparseRows:
         return bag_sum(flat(weight), self.column, self.start, self.value)
 
 
-def sparse_rows(x: Tensor, *, zeros: bool = False) -> SparseRows:
-    """The non-zero features of x [n, width]; with ``zeros`` all of them."""
-    row, column = (torch.ones_like(x, dtype=torch.bool) if zeros else x).nonzero(as_tuple=True)
+def sparse_rows(x: Tensor) -> SparseRows:
+    """The non-zero features of x [n, width]."""
+    row, column = x.nonzero(as_tuple=True)
     return SparseRows(start=starts_of(row, len(x)), column=column, value=x[row, column], width=x.shape[1])
 
 

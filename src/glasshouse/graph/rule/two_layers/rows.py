@@ -11,11 +11,9 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-import torch
 from torch import Tensor
 
 from glasshouse.core.arrays import F32, I32, FloatArray, Floats, IntArray
-from glasshouse.graph.rule.incremental.segments import sparse_rows
 from glasshouse.graph.rule.two_layers.graph import even_cuts, open_workers
 from glasshouse.graph.rule.two_layers.kernels import inner_kernel, kernel
 
@@ -31,8 +29,9 @@ class FeatureRows(NamedTuple):
 def feature_rows(x: F32) -> FeatureRows:
     """The rows of x [n, features]."""
     # If there are negative values, a zero can be a maximum, so zeros must be looked at too.
-    rows = sparse_rows(torch.from_numpy(x), zeros=bool(x.min(initial=0) < 0))
-    return FeatureRows(rows.start.numpy(), rows.column.numpy().astype(np.int32), rows.value.numpy())
+    entry = np.arange(x.size) if x.min(initial=0) < 0 else np.flatnonzero(x != 0)
+    start = np.searchsorted(entry, np.arange(len(x) + 1) * x.shape[1])
+    return FeatureRows(start, (entry % max(x.shape[1], 1)).astype(np.int32), x.reshape(-1)[entry])
 
 
 @inner_kernel

@@ -1,7 +1,4 @@
-"""The evidence file: every clause with the statements of one run, and what is still to be supplied.
-
-It is written as a page, or as Markdown in which no text from outside can become markup.
-"""
+"""The evidence file, as a page, as Markdown and as JSON: every clause with the statements of one run."""
 
 from __future__ import annotations
 
@@ -12,27 +9,34 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from markupsafe import Markup
+
 from glasshouse.io.folders import PAGE_MARK, RECORD_MARK
-from glasshouse.report.appendix.sources import POINTS, SOURCES, Clause, Source, Statement
+from glasshouse.report.clauses import POINTS, SOURCES, Clause, Source, Statement
 from glasshouse.report.figures import Column, Estimate, columns_at
-from glasshouse.report.html import render_page
+from glasshouse.report.html import TEMPLATES, render_page
 from glasshouse.report.policy import Finding
 from glasshouse.report.summary import Summary
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Answer:
     """What a run says to one clause."""
 
     clause: Clause
     statements: tuple[Statement, ...]
 
+    @classmethod
+    def to(cls, clause: Clause, summary: Summary) -> Answer:
+        """What a run says to a clause, by the functions that the clause names."""
+        return cls(clause, tuple(statement for says in clause.says for statement in says(summary)))
+
     def of(self, kind: str) -> list[str]:
         """The texts of one kind."""
         return [statement.text for statement in self.statements if statement.kind == kind]
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Appendix:
     """An evidence file."""
 
@@ -59,13 +63,13 @@ class Appendix:
         asked = (key for _, answers in self.answers for one in answers for key in one.clause.supply)
         return [POINTS[key] for key in dict.fromkeys(asked) if key not in self.supplied]
 
-    def owner(self, answer: Answer) -> list[str]:
-        """What the owner supplied to one clause."""
-        return [f"{POINTS[key]} {self.supplied[key]}" for key in answer.clause.supply if key in self.supplied]
-
-    def missing(self, answer: Answer) -> list[str]:
-        """What is still to be supplied to one clause."""
-        return [POINTS[key] for key in answer.clause.supply if key not in self.supplied]
+    def parts(self, answer: Answer) -> list[tuple[str, list[str]]]:
+        """What stands under one clause: statements by kind, then the owner's answers and what is still missing."""
+        asked, given = answer.clause.supply, self.supplied
+        found = [(kind.capitalize(), answer.of(kind)) for kind in ("measured", "declared", "assumed")]
+        found.append(("Supplied by the owner", [f"{POINTS[key]} {given[key]}" for key in asked if key in given]))
+        found.append(("Still to supply", [POINTS[key] for key in asked if key not in given]))
+        return [(title, texts) for title, texts in found if texts]
 
 
 def evidence_file(
@@ -95,24 +99,8 @@ def evidence_file(
         >>> found.answers[1][1][-1].of("measured")[0]
         'Membership inference was run with 2 shadow models (online): loss.'
     """
-    answers = tuple(
-        (
-            source,
-            tuple(
-                Answer(clause=clause, statements=tuple(one for says in clause.says for one in says(summary)))
-                for clause in source.clauses
-            ),
-        )
-        for source in sources
-    )
-    return Appendix(
-        summary=summary,
-        written=written,
-        checksum=checksum,
-        answers=answers,
-        findings=tuple(findings),
-        supplied=dict(supplied or {}),
-    )
+    answers = tuple((source, tuple(Answer.to(clause, summary) for clause in source.clauses)) for source in sources)
+    return Appendix(summary, written, checksum, answers, tuple(findings), dict(supplied or {}))
 
 
 # A character reference is never markup, in CommonMark and in Python-Markdown alike; a backslash is, in some places.
@@ -122,12 +110,7 @@ _AT_THE_START = re.compile(r"^(?:[-+=:%]|\d{1,9}[.)](?=\s|$))")  # lists, rules,
 
 
 def literal(text: object) -> str:
-    """Text so that a reader of Markdown sees exactly it, on one line: white space is one space each.
-
-    Example:
-        >>> literal("1. a | <b>")
-        '1&#46; a &#124; &#60;b&#62;'
-    """
+    """Text so that a reader of Markdown sees exactly it, on one line: white space is one space each."""
     shown = "".join(" " if unicodedata.category(one) in ("Cc", "Cs", "Zl", "Zp") else one for one in str(text))
     line = " ".join(shown.split())
     return _AT_THE_START.sub(_coded, _LINKS.sub(_coded, _ALWAYS.sub(_coded, line)))
@@ -138,60 +121,13 @@ def _coded(found: re.Match[str]) -> str:
     return f"{found[0][:-1]}&#{ord(found[0][-1])};"
 
 
+# everything that the template is given is escaped, so no text from outside can become markup
+_MARKDOWN = TEMPLATES.overlay(autoescape=False, finalize=lambda one: one if isinstance(one, Markup) else literal(one))
+
+
 def render_appendix_markdown(appendix: Appendix) -> str:
     """An evidence file as Markdown."""
-    context = appendix.summary.context
-    written = "not known" if appendix.written is None else f"{appendix.written:%Y-%m-%d}"
-    lines = [
-        f"<!-- <title>Evidence file{PAGE_MARK} -->",
-        "",
-        f"# {literal(appendix.title)}",
-        "",
-        "This document puts what one audit measured, declared and assumed beside what regulators and standards ask",
-        "for. It gives no legal verdict: whether a requirement is met is for the reader to decide. Clauses are in our",
-        "own words; read the source. No record is named here.",
-        "",
-        f"- Run written: {written}",
-        f"- SHA-256 of its figures: {literal(appendix.checksum or 'not known')}",
-        f"- Glasshouse: {literal(context.versions.get('glasshouse', 'not known'))}",
-        "",
-        "## Still to supply",
-        "",
-        *[f"- [ ] {literal(text)}" for text in appendix.supply],
-        "",
-        "## The attacks in figures",
-        "",
-        *_attack_rows(appendix),
-        "",
-    ]
-    if appendix.findings:
-        lines += ["## The policy", "", *[f"- {literal(one.line)}" for one in appendix.findings], ""]
-    for source, answers in appendix.answers:
-        lines += [f"## {literal(source.name)}", "", literal(source.reference), ""]
-        for answer in answers:
-            lines += [f"### {literal(answer.clause.place)}", "", f"Asks: {literal(answer.clause.asks)}", ""]
-            for kind in ("measured", "declared", "assumed"):
-                if texts := answer.of(kind):
-                    lines += [f"**{kind.capitalize()}**", "", *[f"- {literal(text)}" for text in texts], ""]
-            for title, texts in (("Supplied by the owner", appendix.owner(answer)), _open(appendix, answer)):
-                if texts:
-                    lines += [f"**{title}**", "", *[f"- {literal(text)}" for text in texts], ""]
-    return "\n".join(lines)
-
-
-def _open(appendix: Appendix, answer: Answer) -> tuple[str, list[str]]:
-    return "Still to supply", appendix.missing(answer)
-
-
-def _attack_rows(appendix: Appendix) -> list[str]:
-    """One row per attack: AUC, and TPR at each wanted rate, with intervals."""
-    head = ["attack", *(column.title for column in appendix.columns)]
-    rows = [f"| {' | '.join(head)} |", f"|{' --- |' * len(head)}"]
-    for attack in appendix.summary.attacks:
-        pattern, missing = "{value}{unit} ({low}{unit} to {high}{unit})", "not measured"
-        cells = [column.text(attack, pattern, missing=missing) for column in appendix.columns]
-        rows.append(f"| {' | '.join([literal(attack.name), *cells])} |")
-    return rows
+    return _MARKDOWN.get_template("appendix.md.j2").render(appendix=appendix, mark=PAGE_MARK).rstrip() + "\n"
 
 
 def render_appendix(appendix: Appendix) -> str:
@@ -199,7 +135,6 @@ def render_appendix(appendix: Appendix) -> str:
 
     Example:
         >>> from glasshouse import Evidence, audit_evidence
-        >>> from glasshouse.report.appendix import evidence_file
         >>> losses = {"target_loss": [0.1, 2.0], "shadow_loss": [[0.1, 1.0], [1.2, 0.2]]}
         >>> evidence = Evidence(**losses, shadow_members=[[1, 0], [0, 1]])
         >>> summary = audit_evidence(evidence, attacks=["loss"], members=[1, 0]).summary()

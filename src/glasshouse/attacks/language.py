@@ -1,0 +1,161 @@
+"""Attacks on language models without shadow models: what one model, and the one before fine-tuning, give away.
+
+They cost one query per text and need no training. `base-parts` with a pool finds several times as much.
+"""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from glasshouse.attacks.attack import Attack
+from glasshouse.attacks.registry import register
+from glasshouse.core.arrays import FloatArray
+from glasshouse.core.errors import InputError
+from glasshouse.evidence import Evidence
+
+_NO_TOKENS = "it looks at the tokens of texts; pass loss=TokenLoss(). Leave it out."
+
+
+@dataclass(frozen=True, kw_only=True)
+class _OneModel(Attack):
+    """What they share: they look at the target's tokens alone."""
+
+    needs_parts: ClassVar[bool] = True
+    least_models: ClassVar[int] = 0
+
+    def score(self, evidence: Evidence) -> FloatArray:
+        """Scores [N]; higher means member."""
+        if evidence.parts is None:
+            raise InputError(_NO_TOKENS)
+        parts = evidence.parts
+        loss = parts.detail("loss").astype(np.float64)
+        details = {name: parts.detail(name).astype(np.float64) for name in self.looks_at}
+        ends = parts.offsets
+        return np.array([
+            self.of_text(loss[start:stop], **{name: one[start:stop] for name, one in details.items()})
+            for start, stop in itertools.pairwise(ends)
+        ])  # fmt: skip
+
+    looks_at: ClassVar[tuple[str, ...]] = ()
+
+    def of_text(self, loss: FloatArray, **details: FloatArray) -> float:
+        """The score of one text, from the losses [T] of its tokens and the details that it looks at."""
+        raise NotImplementedError
+
+
+@register("min-k")
+@dataclass(frozen=True, kw_only=True)
+class MinK(_OneModel):
+    """Min-K% Prob (Shi et al., ICLR 2024): the mean log-probability of the least likely tokens.
+
+    Args:
+        share: of the tokens that count.
+
+    Example:
+        >>> MinK(share=0.5).of_text(np.array([0.1, 3.0, 2.0, 0.2]))
+        -2.5
+    """
+
+    share: float = 0.2
+
+    def of_text(self, loss: FloatArray, **details: FloatArray) -> float:
+        """Minus the mean of the largest losses."""
+        count = max(1, int(len(loss) * self.share))
+        return -float(np.sort(loss)[-count:].mean())
+
+
+@register("min-k++")
+@dataclass(frozen=True, kw_only=True)
+class MinKPlusPlus(_OneModel):
+    """Min-K%++ (Zhang et al., ICLR 2025): as Min-K%, of log-probabilities standardised over the vocabulary.
+
+    Args:
+        share: of the tokens that count.
+
+    Example:
+        >>> loss, mean, spread = np.array([1.0, 3.0]), np.array([-2.0, -2.0]), np.array([1.0, 0.5])
+        >>> MinKPlusPlus(share=0.5).of_text(loss, mean=mean, spread=spread)
+        -2.0
+    """
+
+    share: float = 0.2
+    looks_at: ClassVar[tuple[str, ...]] = ("mean", "spread")
+
+    def of_text(self, loss: FloatArray, **details: FloatArray) -> float:
+        """The mean of the smallest standardised log-probabilities."""
+        standard = (-loss - details["mean"]) / np.maximum(details["spread"], 1e-6)
+        count = max(1, int(len(loss) * self.share))
+        return float(np.sort(standard)[:count].mean())
+
+
+@register("ez-mia")
+@dataclass(frozen=True, kw_only=True)
+class EZMIA(_OneModel):
+    """Error zone (Ilić et al., 2026): at tokens that the model gets wrong, how much more it learned than it forgot.
+
+    Of the changes of the true token's probability against the reference model there, the sum of those upwards over the
+    sum of those downwards.
+
+    Example:
+        >>> loss, reference = -np.log([0.3, 0.1, 0.9]), -np.log([0.1, 0.2, 0.1])
+        >>> round(EZMIA().of_text(loss, reference=reference, right=np.array([0.0, 0.0, 1.0])), 3)
+        2.0
+    """
+
+    looks_at: ClassVar[tuple[str, ...]] = ("reference", "right")
+
+    def of_text(self, loss: FloatArray, **details: FloatArray) -> float:
+        """The ratio of both sums."""
+        change = (np.exp(-loss) - np.exp(-details["reference"]))[details["right"] == 0]
+        return float(np.maximum(change, 0).sum() / (np.maximum(-change, 0).sum() + 1e-10))
+
+
+@register("wbc")
+@dataclass(frozen=True, kw_only=True)
+class WindowComparison(_OneModel):
+    """Window-based comparison (Chen et al., USENIX Security 2026): in how many windows the model beats the reference.
+
+    Windows of tokens slide over the text; each votes for membership if the sum of losses is below the reference's. The
+    score is the mean share of votes over geometrically spaced widths.
+
+    Args:
+        widths: of the windows, in tokens.
+
+    Example:
+        >>> WindowComparison(widths=(2,)).of_text(np.array([1.0, 2.0, 0.0]), reference=np.array([2.0, 2.0, 1.0]))
+        1.0
+    """
+
+    widths: tuple[int, ...] = (2, 3, 4, 6, 9, 13, 18, 25, 32, 40)
+    looks_at: ClassVar[tuple[str, ...]] = ("reference",)
+
+    def of_text(self, loss: FloatArray, **details: FloatArray) -> float:
+        """The mean share of windows."""
+        summed = np.concatenate([[0.0], np.cumsum(details["reference"] - loss)])
+        widths = [width for width in self.widths if width <= len(loss)] or [len(loss)]
+        return float(np.mean([(summed[width:] > summed[:-width]).mean() for width in widths]))
+
+
+@register("zlib")
+@dataclass(frozen=True, kw_only=True)
+class Zlib(Attack):
+    """The loss of a text over the bytes that it needs when compressed (Carlini et al., USENIX Security 2021).
+
+    Example:
+        >>> Zlib().least_models
+        0
+    """
+
+    needs_parts: ClassVar[bool] = True
+    least_models: ClassVar[int] = 0
+
+    def score(self, evidence: Evidence) -> FloatArray:
+        """Minus the ratio, [N]."""
+        if evidence.parts is None:
+            raise InputError(_NO_TOKENS)
+        size = np.add.reduceat(evidence.parts.detail("compressed"), evidence.parts.offsets[:-1])
+        return np.asarray(-evidence.target_loss / size)

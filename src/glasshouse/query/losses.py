@@ -1,0 +1,261 @@
+"""Ready-made losses of models that are not classifiers of one label: for ``audit(…, loss=…)`` and own trainers.
+
+Each is the negative logarithm of the likelihood that a model gives to what happened, in parts where a record has
+several outcomes. A loss is called with a model of any kind and a batch: it asks the model and reads its answer.
+"""
+
+from __future__ import annotations
+
+import abc
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import gammaln, log_expit, log_softmax, xlogy
+
+from glasshouse.core.arrays import FloatArray, as_array
+from glasshouse.core.errors import InputError
+from glasshouse.core.optional import is_module
+from glasshouse.core.outputs import looks_like_probabilities, unwrapped
+from glasshouse.query.adapters import module_asker
+from glasshouse.query.own_loss import Batch
+
+_TINY = 1e-12  # a probability of 0 of what happened: a loss of 28, not infinity
+
+
+@dataclass(frozen=True, kw_only=True)
+class OutputLoss(abc.ABC):
+    """A loss that a model's answer and the outcomes determine; a subclass says how."""
+
+    density: ClassVar[bool] = False  # whether losses may be negative
+    whole: ClassVar[bool] = False  # whether it needs all records in one batch
+
+    def __call__(self, model: Any, batch: Batch) -> FloatArray:
+        """Losses [B] or [B, T]."""
+        return self.of_answer(_answer(model, batch), batch.y)
+
+    @abc.abstractmethod
+    def of_answer(self, answer: Any, y: NDArray[Any]) -> FloatArray:
+        """Losses [B] or [B, T] from what the model answered about the records, and their outcomes [B, ...]."""
+
+
+def _answer(model: Any, batch: Batch) -> Any:
+    """What a model of any kind answers about a batch: its ``predict_proba`` if it has one, else its ``predict``."""
+    if is_module(model):
+        asked: Any = batch  # of which it looks at the features alone
+        return unwrapped(module_asker(model, asked)(batch.x))
+    for method in ("predict_proba", "predict"):
+        if hasattr(model, method):
+            return getattr(model, method)(batch.x)
+    return model(batch.x)
+
+
+def _fitting(answer: Any, shape: tuple[int, ...], what: str) -> FloatArray:
+    """An answer as numbers of this shape; another one is refused."""
+    values = as_array(answer).astype(np.float64)
+    if values.size != np.prod(shape) or values.shape[:1] != shape[:1]:
+        raise InputError(f"loss: the model answered with shape {values.shape}; expected {what}, {list(shape)}.")
+    return values.reshape(shape)
+
+
+@dataclass(frozen=True, kw_only=True)
+class MultiLabelLoss(OutputLoss):
+    """Each of several labels is there or not: the binary cross-entropy of every label.
+
+    The model gives logits [B, L] (a torch module), probabilities [B, L], or as scikit-learn a list of L arrays [B, 2].
+    Outcomes are 0 and 1, [N, L].
+
+    Example:
+        >>> batch = Batch(np.zeros((1, 1)), np.array([[1, 0]]), np.array(["a"]))
+        >>> MultiLabelLoss()(lambda x: np.array([[0.5, 0.25]]), batch).round(3)
+        array([[0.693, 0.288]])
+    """
+
+    def of_answer(self, answer: Any, y: NDArray[Any]) -> FloatArray:
+        """Losses [B, L] of the labels."""
+        if isinstance(answer, list):
+            if any(np.shape(one)[1:] != (2,) for one in answer):
+                raise InputError("loss: a label has only one value among the members; leave it out of the outcomes.")
+            answer = np.stack([np.asarray(one)[:, 1] for one in answer], axis=1)
+        values = _fitting(answer, y.shape, "one number per label")
+        if values.min() >= 0 and values.max() <= 1:
+            return np.asarray(-np.log(np.maximum(np.where(y == 1, values, 1 - values), _TINY)))
+        return np.asarray(-log_expit(np.where(y == 1, values, -values)))
+
+
+@dataclass(frozen=True, kw_only=True)
+class MultiOutputLoss(OutputLoss):
+    """Several classes are predicted for each record: the cross-entropy of every output.
+
+    The model gives a list of O arrays [B, C_o] (logits or probabilities), or one array [B, O, C]. Outcomes are columns
+    0..C_o - 1, [N, O].
+
+    Example:
+        >>> batch = Batch(np.zeros((1, 1)), np.array([[0, 2]]), np.array(["a"]))
+        >>> answer = [np.array([[0.5, 0.5]]), np.array([[0.25, 0.25, 0.5]])]
+        >>> MultiOutputLoss()(lambda x: answer, batch).round(3)
+        array([[0.693, 0.693]])
+    """
+
+    def of_answer(self, answer: Any, y: NDArray[Any]) -> FloatArray:
+        """Losses [B, O] of the outputs."""
+        parts = list(answer) if isinstance(answer, list | tuple) else list(np.moveaxis(as_array(answer), 1, 0))
+        if len(parts) != y.shape[1]:
+            raise InputError(f"loss: the model answers about {len(parts)} outputs, and there are {y.shape[1]}.")
+        return np.stack([_cross_entropy(as_array(one), y[:, at]) for at, one in enumerate(parts)], axis=1)
+
+
+def _cross_entropy(answer: NDArray[Any], y: NDArray[Any]) -> FloatArray:
+    if answer.ndim != 2 or y.max(initial=0) >= answer.shape[1]:
+        raise InputError(f"loss: shape {answer.shape} of one output; expected a column for each of its classes.")
+    likely = looks_like_probabilities(answer)
+    known = np.log(np.maximum(answer, _TINY)) if likely else log_softmax(answer.astype(np.float64), axis=1)
+    return np.asarray(-known[np.arange(len(y)), y.astype(np.intp)])
+
+
+@dataclass(frozen=True, kw_only=True)
+class GaussianLoss(OutputLoss):
+    """Several real numbers are predicted: Gaussian with a known standard deviation for each.
+
+    Args:
+        scale: the standard deviation of what models get wrong on records that they were not trained on: one number,
+            or one per output. The smaller it is, the more a small error says.
+
+    Example:
+        >>> batch = Batch(np.zeros((1, 1)), np.array([[1.0, 4.0]]), np.array(["a"]))
+        >>> GaussianLoss(scale=2.0)(lambda x: np.array([[1.0, 0.0]]), batch)
+        array([[0., 2.]])
+    """
+
+    scale: float | Sequence[float]
+
+    def of_answer(self, answer: Any, y: NDArray[Any]) -> FloatArray:
+        """Losses [B, O], from the highest density on."""
+        return np.asarray(
+            0.5 * ((_fitting(answer, y.shape, "one number per output") - y) / _positive(self.scale, "scale")) ** 2
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class PoissonLoss(OutputLoss):
+    """Counts with a predicted mean.
+
+    Example:
+        >>> batch = Batch(np.zeros((1, 1)), np.array([2]), np.array(["a"]))
+        >>> PoissonLoss()(lambda x: np.array([2.0]), batch).round(3)
+        array([1.307])
+    """
+
+    def of_answer(self, answer: Any, y: NDArray[Any]) -> FloatArray:
+        """Losses of the counts, [B, ...]."""
+        mean = np.maximum(_fitting(answer, y.shape, "one mean per count"), _TINY)
+        return np.asarray(mean - xlogy(y, mean) + gammaln(y + 1.0))
+
+
+@dataclass(frozen=True, kw_only=True)
+class QuantileLoss(OutputLoss):
+    """Quantiles of a real number are predicted: the pinball loss of each, an asymmetric Laplace likelihood.
+
+    Args:
+        quantiles: their levels, in the order of the model's outputs.
+        scale: what the loss is divided by: its mean on records that a model was not trained on.
+
+    Example:
+        >>> batch = Batch(np.zeros((1, 1)), np.array([3.0]), np.array(["a"]))
+        >>> QuantileLoss(quantiles=[0.1, 0.9])(lambda x: np.array([[1.0, 5.0]]), batch).round(3)
+        array([[0.2, 0.2]])
+    """
+
+    quantiles: Sequence[float]
+    scale: float = 1.0
+
+    def __post_init__(self) -> None:
+        if not len(self.quantiles) or not all(0 < one < 1 for one in self.quantiles):
+            raise InputError(f"quantiles: give levels between 0 and 1, not {list(self.quantiles)}.")
+
+    def of_answer(self, answer: Any, y: NDArray[Any]) -> FloatArray:
+        """Losses [B, Q] of the quantiles."""
+        levels = np.asarray(self.quantiles, dtype=np.float64)
+        error = y.reshape(-1, 1) - _fitting(answer, (len(y), len(levels)), "one number per quantile")
+        return np.asarray(np.maximum(levels * error, (levels - 1) * error) / _positive(self.scale, "scale"))
+
+
+@dataclass(frozen=True, kw_only=True)
+class CoxLoss(OutputLoss):
+    """A proportional-hazards model: the term of each record in Cox's partial likelihood, among all records.
+
+    The model gives a log-risk per record. Outcomes are [N, 2]: the time, and 1 for an event or 0 for the end of
+    observation; or a structured array with one field of truth values and one of times. A record without an event has no
+    term of its own, so its loss is what its presence adds to the risk at the events before it (Breslow).
+
+    Example:
+        >>> batch = Batch(np.zeros((2, 1)), np.array([[1.0, 1.0], [2.0, 0.0]]), np.array(["a", "b"]))
+        >>> CoxLoss()(lambda x: np.zeros(2), batch).round(3)
+        array([1.193, 0.5  ])
+    """
+
+    whole: ClassVar[bool] = True
+
+    def of_answer(self, answer: Any, y: NDArray[Any]) -> FloatArray:
+        """Losses [N]: cumulative hazard, and for an event minus the logarithm of its hazard."""
+        time, event = _survival(y)
+        risk = _fitting(answer, time.shape, "one log-risk per record")
+        risk = risk - risk.max()
+        order = np.argsort(-time, kind="stable")
+        at_risk = np.empty(len(time))
+        at_risk[order] = np.cumsum(np.exp(risk[order]))
+        last = np.searchsorted(-time[order], -time, side="right") - 1  # ties are at risk together
+        at_risk = at_risk[order][last]
+        hazard = event / at_risk
+        before = np.argsort(time, kind="stable")
+        summed = np.cumsum(hazard[before])[np.searchsorted(time[before], time, side="right") - 1]
+        return np.asarray(np.exp(risk) * summed - event * (risk - np.log(at_risk)))
+
+
+@dataclass(frozen=True, kw_only=True)
+class DiscreteSurvivalLoss(OutputLoss):
+    """A survival model over intervals: the chance of the event in each interval that a record reached.
+
+    The model gives logits [B, T], or probabilities. Outcomes are [N, 2]: in which interval, from 0, the event happened
+    or the observation ended; and 1 for an event.
+
+    Example:
+        >>> batch = Batch(np.zeros((1, 1)), np.array([[1, 1]]), np.array(["a"]))
+        >>> DiscreteSurvivalLoss()(lambda x: np.array([[0.5, 0.25, 0.9]]), batch).round(3)
+        array([[0.693, 1.386,   nan]])
+    """
+
+    def of_answer(self, answer: Any, y: NDArray[Any]) -> FloatArray:
+        """Losses [B, T] of the intervals; NaN after the last one that a record reached."""
+        last, event = _survival(y)
+        values = as_array(answer).astype(np.float64)
+        if values.ndim != 2 or len(values) != len(y) or last.max() >= values.shape[1] or (last < 0).any():
+            raise InputError(f"loss: shape {values.shape} does not fit; expected a column for each interval of y.")
+        at = np.arange(values.shape[1])
+        happened = (at == last[:, None]) & (event[:, None] == 1)
+        if values.min() >= 0 and values.max() <= 1:
+            losses = -np.log(np.maximum(np.where(happened, values, 1 - values), _TINY))
+        else:
+            losses = -log_expit(np.where(happened, values, -values))
+        return np.where(at <= last[:, None], losses, np.nan)
+
+
+def _survival(y: NDArray[Any]) -> tuple[FloatArray, FloatArray]:
+    """Times and events, [B] each."""
+    if y.dtype.names:
+        events = [name for name in y.dtype.names if y.dtype[name].kind == "b"]
+        times = [name for name in y.dtype.names if name not in events]
+        if len(events) == 1 and len(times) == 1:
+            return y[times[0]].astype(np.float64), y[events[0]].astype(np.float64)
+    if y.ndim != 2 or y.shape[1] != 2 or not np.isin(y[:, 1], (0, 1)).all():
+        raise InputError("loss: outcomes of a survival model are [N, 2]: the time, and 1 for an event or 0.")
+    return y[:, 0].astype(np.float64), y[:, 1].astype(np.float64)
+
+
+def _positive(values: ArrayLike, name: str) -> FloatArray:
+    found = np.asarray(values, dtype=np.float64)
+    if not (np.isfinite(found) & (found > 0)).all():
+        raise InputError(f"{name}: {found.tolist()} is not positive.")
+    return found

@@ -1,0 +1,160 @@
+"""Language models: losses of tokens, adapters together and alone, and an audit with a known leak."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from glasshouse import CausalLMTrainer, InputError, LoRA, TokenLoss, audit, tokenized
+from glasshouse.query.own_loss import Batch
+from glasshouse.training.adapters import AdaptedBase
+
+LETTERS = 12
+
+
+class Tiny(nn.Module):
+    """A causal model without dropout: the mean of all letters so far, and a perceptron."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.embed, self.inner = nn.Embedding(LETTERS + 1, 16), nn.Linear(16, 64)
+        self.lm_head = nn.Linear(64, LETTERS + 1)
+
+    def forward(self, input_ids: torch.Tensor, attention_mask: torch.Tensor) -> torch.Tensor:
+        x = self.embed(input_ids) * attention_mask[..., None]
+        decay = 0.5 ** (torch.arange(x.shape[1])[:, None] - torch.arange(x.shape[1])).clamp(min=0).to(x.dtype)
+        x = torch.tril(decay) @ x
+        logits: torch.Tensor = self.lm_head(torch.tanh(self.inner(x)))
+        return logits
+
+
+def area(result: Any, name: str) -> float:
+    return float(result.outcomes[name].metrics.auc)
+
+
+def texts(count: int = 60) -> Any:
+    random = np.random.default_rng(0)
+    made = ["".join(random.choice(list("abcdefghijkl"), size=random.integers(4, 9))) for _ in range(count)]
+    return tokenized(made, lambda text: [ord(letter) - 96 for letter in text])
+
+
+def halves(count: int = 60) -> np.ndarray:
+    return np.arange(count) < count // 2
+
+
+def test_losses_of_tokens_are_those_of_each_text_alone() -> None:
+    population = texts(7)
+    torch.manual_seed(0)
+    model = Tiny()
+    batch = Batch(population.x, population.y, population.ids)
+    found = TokenLoss(reference=model, details=True)(model, batch)
+    for at in range(7):
+        length = int(population.x["attention_mask"][at].sum())
+        numbers = torch.from_numpy(population.x["input_ids"][at, :length])
+        known = model(numbers[None], torch.ones(1, length))[0].log_softmax(-1)[:-1]
+        by_hand = -known[torch.arange(length - 1), numbers[1:]]
+        assert np.allclose(found["loss"][at, : length - 1], by_hand.detach(), atol=1e-5)
+        assert np.isnan(found["loss"][at, length - 1 :]).all()
+        share = known.exp()
+        mean = (share * known).sum(-1)
+        assert np.allclose(found["mean"][at, : length - 1], mean.detach(), atol=1e-5)
+        spread = (share * (known - mean[:, None]) ** 2).sum(-1).sqrt()
+        assert np.allclose(found["spread"][at, : length - 1], spread.detach(), atol=1e-3)
+        assert np.array_equal(found["right"][at, : length - 1] == 1, (known.argmax(-1) == numbers[1:]).numpy())
+    assert np.array_equal(found["reference"], found["loss"], equal_nan=True)
+    api = TokenLoss()(lambda x: -np.nan_to_num(found["loss"]), batch)
+    assert np.allclose(api["loss"], found["loss"], equal_nan=True)
+    with pytest.raises(InputError, match="some log-probabilities are positive"):
+        TokenLoss()(lambda x: np.ones_like(found["loss"]), batch)
+
+
+@pytest.mark.parametrize("kind", ["linear", "Conv1D"])
+def test_an_adapted_layer_is_the_layer_with_a_product_added(kind: str) -> None:
+    class Conv1D(nn.Module):  # as in transformers, with its weights the other way round
+        def __init__(self) -> None:
+            super().__init__()
+            self.weight = nn.Parameter(torch.randn(5, 3))
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return x @ self.weight
+
+    layer = nn.Linear(5, 3, bias=False) if kind == "linear" else Conv1D()
+    weight = layer.weight if kind == "linear" else layer.weight.T
+    base = AdaptedBase(nn.Sequential(layer), LoRA(rank=2, scale=0.7))
+    first, second, x = torch.randn(3, 2, 5), torch.randn(3, 3, 2), torch.randn(6, 4, 5)
+    with base.using({"0": (first, second)}) as model:
+        found = model(x)
+    for record in range(6):
+        whole = weight + 0.7 * second[record // 2] @ first[record // 2]
+        assert torch.allclose(found[record], x[record] @ whole.T, atol=1e-5)
+    assert torch.allclose(base.model(x), x @ weight.T, atol=1e-6)
+    with pytest.raises(InputError, match="fits no linear layer"):
+        AdaptedBase(nn.Sequential(nn.ReLU()), LoRA())
+
+
+def test_adapters_together_are_those_of_each_model_alone() -> None:
+    population, members = texts(), np.stack([halves(), ~halves(), np.roll(halves(), 7)])
+    trainer = CausalLMTrainer(module=Tiny, epochs=2, batch_size=8, adapters=LoRA(rank=4, layers="inner"))
+    together = trainer.train_many(population, members, [1, 2, 3])
+    for model, who, seed in zip(together, members, [1, 2, 3], strict=True):
+        alone = trainer(population, who, seed)
+        assert model.state_dict().keys() == {"inner:A", "inner:B"}
+        for name, value in model.state_dict().items():
+            assert torch.allclose(value, alone.state_dict()[name], atol=1e-5)
+        again = trainer.restore(population, model.state_dict())
+        x = {name: torch.from_numpy(part) for name, part in population.x.items()}
+        assert torch.equal(again(**x), model(**x))
+        assert float((again(**x) - trainer._base.model(**x)).abs().max()) > 0.01
+    assert not torch.equal(together[0].state_dict()["inner:B"], together[1].state_dict()["inner:B"])
+
+
+@pytest.mark.parametrize("adapters", [None, LoRA(rank=16, layers="inner|lm_head")])
+def test_members_texts_are_found(adapters: LoRA | None, tmp_path: Any) -> None:
+    population = texts(120)
+    trainer = CausalLMTrainer(module=Tiny, epochs=60, batch_size=8, learning_rate=0.01, adapters=adapters)
+    named = ["loss", "base", "base-parts", "lira-parts", "wbc", "ez-mia", "min-k++", "zlib"]
+    torch.manual_seed(0)
+    loss = TokenLoss(reference=Tiny(), details=True)
+    pool = tmp_path / "pool"
+    result = audit(
+        population, members=halves(120), trainer=trainer, loss=loss, shadows=4, attacks=named, pool=pool, progress=False
+    )
+    assert not result.left_out
+    assert area(result, "base-parts") > 0.8
+    assert area(result, "base-parts") > area(result, "loss")
+    again = audit(
+        population, members=halves(120), trainer=trainer, loss=loss, shadows=4, attacks=named, pool=pool, progress=False
+    )
+    assert np.array_equal(again.outcomes["base-parts"].scores, result.outcomes["base-parts"].scores)
+
+
+def test_what_is_not_a_text_is_refused() -> None:
+    with pytest.raises(InputError, match="record 1 has fewer than two tokens"):
+        tokenized(["ab", "a"], lambda text: [ord(letter) for letter in text])
+    with pytest.raises(InputError, match="give one text per record"):
+        tokenized([1, 2], lambda text: [1, 2])
+    from glasshouse import Population
+
+    with pytest.raises(InputError, match=r"make it by tokenized\(texts, tokenizer\)"):
+        CausalLMTrainer(module=Tiny)(Population.for_loss(np.ones((4, 2))), np.array([1, 1, 0, 0], bool), 0)
+
+
+@pytest.mark.parametrize(
+    ("name", "written"),
+    [
+        ("texts.txt", "ab\n\nabc\n"),
+        ("texts.jsonl", '{"text": "ab"}\n{"text": "abc"}\n'),
+        ("texts.csv", "id,text\n1,ab\n2,abc\n"),
+    ],
+)
+def test_texts_come_from_files(name: str, written: str, tmp_path: Any) -> None:
+    (tmp_path / name).write_text(written)
+    found = tokenized(tmp_path / name, lambda text: [ord(letter) for letter in text])
+    assert found.x["attention_mask"].sum(axis=1).tolist() == [2, 3]
+    if name != "texts.txt":
+        with pytest.raises(InputError, match="record 0 has no text named 'body'; say column="):
+            tokenized(tmp_path / name, lambda text: [ord(letter) for letter in text], column="body")
