@@ -6,6 +6,7 @@ models first. At the end, or when the time is up, the losses of every finished m
 
     nvidia-cuda-mps-control -d     # without it, processes take turns on a GPU
     python benchmarks/paper/cifar_models.py --out FOLDER --minutes 8 --workers 14
+    python benchmarks/paper/cifar_models.py --bring FOLDER --out runs/pools    # where the attacks are then run
 """
 
 from __future__ import annotations
@@ -20,12 +21,13 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 
+from glasshouse import InputError
 from glasshouse.io.files import write_file
 from glasshouse.pool import ShadowPool
 from glasshouse.query.classify import accuracy, query
 from glasshouse_experiments.iid_bench import IidBench
 from glasshouse_experiments.iid_settings import RECORD_SETTINGS
-from glasshouse_experiments.kept_losses import BROUGHT, brought_bytes
+from glasshouse_experiments.kept_losses import BROUGHT, brought_bytes, brought_losses
 from glasshouse_experiments.settings import Preset
 from glasshouse_experiments.source_commit import source_commit
 
@@ -106,8 +108,22 @@ def gather(pool: ShadowPool, kind: str, place: Path, out: Path, machine: str) ->
     return len(found)
 
 
+def bring(bench: IidBench, found: Path) -> None:
+    """Put the losses that another machine made where the experiments look for them, after a check."""
+    for kind in ("targets", "shadows"):
+        place = bench._place(kind)
+        place.mkdir(parents=True, exist_ok=True)
+        write_file(place / BROUGHT, (found / f"{kind}.safetensors").read_bytes())
+    for kind, pool in (("targets", bench.target_models), ("shadows", bench.shadows)):
+        kept = brought_losses(pool)
+        if kept is None:
+            raise InputError(f"{found}: holds no losses of {kind}.")
+        figures = f"{100 * kept.train_accuracy.mean():.2f} and {100 * kept.test_accuracy.mean():.2f} %"
+        print(f"{len(pool)} {kind}: right on {figures} of members and others, {kept.made_by}", flush=True)
+
+
 def main() -> None:
-    """Train, and keep what is finished."""
+    """Train, and keep what is finished; or bring it."""
     began = time.monotonic()
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, required=True)
@@ -117,7 +133,12 @@ def main() -> None:
     parser.add_argument("--targets", type=int, default=10)
     parser.add_argument("--shadows", type=int, default=32)
     parser.add_argument("--epochs", type=float, default=1.0, help="share of the setting's epochs")
+    parser.add_argument("--bring", type=Path, help="put the files of this folder into the pools under --out, and end")
     options = parser.parse_args()
+    if options.bring:
+        preset = Preset(targets=options.targets, datasets=(), epochs=options.epochs)
+        bring(IidBench(setting=RECORD_SETTINGS.find(options.setting), preset=preset, folder=options.out), options.bring)
+        return
     deadline = began + 60 * options.minutes - _LAST
     options.out.mkdir(parents=True, exist_ok=True)
     place = options.out / "parts" / "of" / "models"  # too deep to be brought back from a lent machine

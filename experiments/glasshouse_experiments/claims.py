@@ -163,6 +163,7 @@ BLOCKS: dict[str, tuple[str, Callable[[Path], str]]] = {
     "causes": ("reproduction.md", causes_table),
     "open cells": ("reproduction.md", open_table),
     "end points": ("reproduction.md", ends_table),
+    "range": ("reproduction.md", page_table("mismatch_range.md")),
     "enumeration": ("reproduction.md", page_table("theorem_1.md")),
     "tempered": ("reproduction.md", tempered_table),
     "authors": ("authors.md", authors_table),

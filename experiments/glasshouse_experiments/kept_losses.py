@@ -19,7 +19,7 @@ from glasshouse.pool.folder import restored
 from glasshouse.pool.shadow_pool import described
 from glasshouse.query.classify import query
 
-__all__ = ["BROUGHT", "Brought", "brought_bytes", "brought_losses", "kept_accuracy", "kept_losses"]
+__all__ = ["BROUGHT", "Brought", "brought_bytes", "brought_count", "brought_losses", "kept_accuracy", "kept_losses"]
 
 VERSION = 1  # of the way from a model's answers to losses; raise it when the losses change
 BROUGHT = "brought.safetensors"  # in a pool's folder: losses of models that were trained elsewhere and not kept
@@ -105,6 +105,15 @@ def brought_losses(pool: ShadowPool) -> Brought | None:
     made_by = {name: value for name, value in told.items() if name not in ("recipe", "version")}
     loss, inside, outside = (np.asarray(kept[name][first], dtype=np.float64) for name in Brought._fields[:3])
     return Brought(loss, inside, outside, made_by)
+
+
+def brought_count(folder: Path) -> int | None:
+    """How many models' losses were brought into a pool's folder; None if none were, or the file is damaged."""
+    try:
+        with safetensors.safe_open(folder / BROUGHT, framework="np") as file:
+            return int(file.get_slice("loss").get_shape()[0])
+    except (OSError, safetensors.SafetensorError):
+        return None
 
 
 def brought_bytes(pool: ShadowPool, found: Mapping[str, Any], made_by: Mapping[str, str]) -> bytes:
