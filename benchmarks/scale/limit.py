@@ -4,7 +4,7 @@ The least that the method must move: for every target, mask and model, each row 
 written once, after the first layer with the hidden width and after the second with one number per class; of a layer
 that multiplies first, nothing wider has to be stored. Losses, weights and messages come on top, so the bound cannot be
 reached. It is divided by the copy bandwidth that is measured in the same run. Data come from ``GLASSHOUSE_DATA``;
-weights are freshly initialised. Writes ``limit-cpu.md`` or ``limit-cuda.md`` beside itself, or what ``--out`` says.
+weights are freshly initialised. Writes ``limit.md``, or on a GPU ``limit-gpu.md``, beside itself.
 """
 
 from __future__ import annotations
@@ -104,7 +104,8 @@ def main() -> None:
             f"{seconds / bound:.1f} |"
         )
         print(lines[-1], flush=True)
-    out = options.out or Path(__file__).with_name(f"limit-{options.device}.md")
+    name = "limit-gpu.md" if options.device == "cuda" else "limit.md"
+    out = options.out or Path(__file__).with_name(name)
     out.write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 

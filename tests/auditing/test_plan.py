@@ -40,6 +40,18 @@ def test_canaries_have_wrong_labels_and_half_of_them_train() -> None:
     np.testing.assert_array_equal(plan.labels[others], population.labels[others])
 
 
+@pytest.mark.parametrize("regression", [False, True])
+def test_canaries_that_were_crafted_keep_their_labels(tmp_path: Path, regression: bool) -> None:
+    x = np.random.default_rng(0).normal(size=(60, 2))
+    population = Population(x, x[:, 0] if regression else np.arange(60) % 3, regression=regression)
+    plan = plan_canaries(population, canaries=np.arange(60) >= 40, salt=SALT)
+    plan.save(tmp_path / "plan", population)
+    canaries, members = read_plan(tmp_path / "plan", population).audited(population)
+    np.testing.assert_array_equal(canaries.labels, population.labels[40:])
+    assert 3 < members.sum() < 17
+    assert "crafted" in plan.design
+
+
 def test_planned_trained_and_audited_end_to_end(tmp_path: Path) -> None:
     population = people()
     plan = plan_canaries(population, canaries=160, salt=SALT)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from sklearn.tree import DecisionTreeClassifier
 
 import glasshouse
-from glasshouse import Population, SklearnTrainer, audit
+from glasshouse import Evaluation, Population, SklearnTrainer, audit
 from glasshouse.attacks import create
 from glasshouse.attacks.by_unit import POWERS, ByUnit, joined_ratios
 from glasshouse.auditing.result import AuditResult
@@ -21,6 +21,7 @@ from glasshouse.evaluation.best import AttackCache
 from glasshouse.evidence import Evidence, read_evidence
 from glasshouse.evidence.units import UnitView
 from glasshouse.report import render_html
+from glasshouse.report.redaction import Redactor
 
 
 def panel(persons: int = 150, *, seed: int = 0) -> Population:
@@ -34,7 +35,8 @@ def panel(persons: int = 150, *, seed: int = 0) -> Population:
 @pytest.fixture(scope="module")
 def audited() -> AuditResult:
     trainer = SklearnTrainer(estimator=DecisionTreeClassifier(min_samples_leaf=2))
-    return audit(panel(), trainer=trainer, shadows=8, attacks=["base", "loss", "rmia"], progress=False)
+    options = {"shadows": 8, "attacks": ["base", "loss", "rmia"], "evaluation": Evaluation(fprs=[0.05])}
+    return audit(panel(), trainer=trainer, progress=False, **options)  # type: ignore[arg-type]
 
 
 def losses(units: Units, *, models: int = 8, seed: int = 0) -> tuple[Evidence, NDArray[np.bool_]]:
@@ -56,7 +58,10 @@ def test_persons_are_audited_and_rows_stay_inside(audited: AuditResult) -> None:
     assert "150 persons" in audited.context.settings["units"]
     assert "persons" in str(audited)
     assert "Persons most at risk" in str(audited)
-    assert "Persons most at risk" in render_html(audited.summary())
+    page = render_html(audited.summary())
+    assert "Persons most at risk" in page
+    assert "Who is exposed though the average is not" in page
+    assert {"risk", "risk_by", "risk_chance"} <= set(persons)
 
 
 def test_the_score_of_a_unit_is_the_joined_ratio_of_its_rows(audited: AuditResult) -> None:
@@ -119,6 +124,16 @@ def test_rows_with_units_are_saved_and_audited_again(audited: AuditResult, tmp_p
     assert again.evidence.unit is not None
     result = glasshouse.audit_evidence(again.evidence, members=again.members, attacks=["base"], progress=False)
     np.testing.assert_array_equal(result.outcomes["base"].scores, audited.outcomes["base"].scores)
+
+
+def test_a_redacted_result_holds_no_name_of_a_person_or_of_a_row(audited: AuditResult, tmp_path: Path) -> None:
+    redacted = audited.redacted(Redactor(b"0" * 32))
+    redacted.save(tmp_path / "run")
+    for path in (tmp_path / "run").iterdir():
+        assert b"p149" not in path.read_bytes(), path
+    assert redacted.risk is not None
+    assert audited.risk is not None
+    np.testing.assert_array_equal(np.sort(redacted.risk.identified), np.sort(audited.risk.identified))
 
 
 def test_members_that_split_a_person_are_refused_before_the_training() -> None:

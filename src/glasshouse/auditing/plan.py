@@ -13,12 +13,12 @@ from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from glasshouse.core.arrays import BoolArray, IntArray, TextArray
 from glasshouse.core.errors import InputError
 from glasshouse.core.randomness import generator, seed_for
-from glasshouse.data import Population, select
+from glasshouse.data import Population, as_members, select
 from glasshouse.data.design import Design, OwnCoins, RecordsAtRandom, UnitsAtRandom
 from glasshouse.data.features import joined
 from glasshouse.io.documents import read_json
@@ -187,13 +187,14 @@ def plan_members(
     )
 
 
-def plan_canaries(population: Population, *, canaries: int, salt: str | None = None) -> Plan:
-    """Choose records as canaries, give each a wrong label, and toss a fair coin for each.
+def plan_canaries(population: Population, *, canaries: int | ArrayLike, salt: str | None = None) -> Plan:
+    """Choose records as canaries, give each a wrong label, and toss a fair coin for each; or take those you crafted.
 
     Args:
         population: all records that would train the model; the canaries among them train with their wrong label or
             not at all.
-        canaries: how many; `canaries_for` says how many a bound needs.
+        canaries: how many; `canaries_for` says how many a bound needs. Or [N] which records are canaries that you
+            crafted, such as noise, as a mask or as ids: these keep their labels.
         salt: hexadecimal, from which everything is drawn; by default fresh.
 
     Example:
@@ -203,25 +204,29 @@ def plan_canaries(population: Population, *, canaries: int, salt: str | None = N
         >>> len(canaries), bool((canaries.labels != population.labels[plan.canaries]).all())
         (20, True)
     """
-    if population.regression:
-        raise InputError("plan: mislabelled canaries need classes; for a regression plan members.")
-    if not 2 <= canaries <= len(population) // 2:
-        raise InputError(f"plan: {canaries} canaries of {len(population)} records; use 2 to {len(population) // 2}.")
-    salt = _salt(salt)
+    records, salt = len(population), _salt(salt)
     random = generator(seed_for(0, salt), "canaries")
-    chosen = np.sort(random.permutation(len(population))[:canaries])
-    codes = np.array(population.y)
-    moved = random.integers(1, len(population.classes), size=canaries)  # any class but its own
-    codes[chosen] = (codes[chosen] + moved) % len(population.classes)
-    members = np.ones(len(population), dtype=np.bool_)
-    members[chosen] = random.random(canaries) < 0.5
+    labels = np.array(population.labels)
+    if np.ndim(canaries):
+        chosen = np.flatnonzero(as_members(canaries, (records,), place="canaries", ids=population.ids))
+    else:
+        chosen = np.sort(random.permutation(records)[: max(0, int(np.asarray(canaries)))])
+    if not 2 <= len(chosen) <= records // 2:
+        raise InputError(f"plan: {len(chosen)} canaries of {records} records; use 2 to {records // 2}.")
+    if not np.ndim(canaries):
+        if population.regression:
+            raise InputError("plan: mislabelled canaries need classes; for a regression craft some, or plan members.")
+        moved = random.integers(1, len(population.classes), size=len(chosen))  # any class but its own
+        labels[chosen] = population.classes[(population.y[chosen] + moved) % len(population.classes)]
+    members = np.ones(records, dtype=np.bool_)
+    members[chosen] = random.random(len(chosen)) < 0.5
     return Plan(
         kind="canaries",
-        design="records with a wrong label, each by a fair coin",
+        design=f"{'crafted records' if np.ndim(canaries) else 'records with a wrong label'}, each by a fair coin",
         fingerprint=population.fingerprint(),
         salt=salt,
         members=members,
-        labels=population.classes[codes],
+        labels=labels,
         canaries=chosen,
     )
 
@@ -239,7 +244,7 @@ def read_plan(folder: Path | str, population: Population, *, commitment: str | N
     with guarded(place, what="a plan"):
         kept = commitment or place.with_name("commitment.txt").read_text(encoding="utf-8").strip()
         chosen, labels = np.array(told["canaries"], dtype=np.int64), np.array(population.labels)
-        known = {str(label): label for label in population.classes.tolist()}
+        known = {str(label): label for label in (labels if population.regression else population.classes).tolist()}
         if len(chosen):
             labels[chosen] = [known[str(one)] for one in told["canary_labels"]]
         members = np.zeros(len(population), dtype=np.bool_)

@@ -12,7 +12,7 @@ from glasshouse.evaluation.groups import GroupLeak
 from glasshouse.evaluation.risk import RiskFigures
 from glasshouse.report.decision.exposure import Exposure
 from glasshouse.report.figures import group_estimate
-from glasshouse.report.pictures.axes import Axis, Frame, element, legend, picture
+from glasshouse.report.pictures.axes import Axis, Frame, element, picture
 
 _CROWD, _ROW = 1000, 50
 _WIDE, _HIGH = 10.0, 13.0
@@ -149,5 +149,4 @@ def risk_picture(risk: RiskFigures, *, unit: str) -> Markup:
     for counts, css in ((risk.alike, "curve s1 d1"), (risk.chance, "curve s5 d3")):
         found = frame.steps([*edges], [*[min(count, most) for count in counts], min(counts[-1], most)])
         parts.append(element("path", d=found, css=css))
-    parts += legend(frame, [("if all were alike", "curve s1 d1"), ("by guessing", "curve s5 d3")], upper=True)
     return frame.picture(parts, label=risk.sentence(unit))
