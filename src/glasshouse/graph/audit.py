@@ -104,8 +104,8 @@ def audit(
     `glasshouse.audit` for graphs: common options have the same name, order and default; the last four are for graphs.
 
     Args:
-        data: the graph: ``x`` [n, features], ``edge_index`` [2, edges], ``y`` [n], members and non-members; perhaps
-            with ``edge_weight`` [edges] and ``edge_attr`` [edges] or [edges, d], for models with parameters for them.
+        data: the graph: ``x`` [n, features], ``edge_index`` [2, edges], ``y`` [n], members and non-members; -1 (or
+            NaN) for a node without a label, which is not audited but stays in the graph; perhaps with ``edge_weight`` [edges] and ``edge_attr`` [edges] or [edges, d], for models with parameters for them.
         model: the target, ``(x, edge_index) -> logits`` or ``data -> logits``; a black box is enough. None trains one
             on ``members``. A given model needs its ``members`` and the ``trainer`` that trained it.
         trainer: ``(data, members, seed) -> model``, as the target was trained; by default `GNNTrainer`, if no model is
@@ -149,7 +149,10 @@ def audit(
     names = getattr(data, "ids", None) if ids is None else ids
     known_ids = as_ids(names, count, place="ids")
     truth = checked_members(model, members, count, seed=seed, ids=known_ids)
-    chosen = chosen_nodes(nodes, data, ids=known_ids, members=truth, seed=seed)
+    context = (graph.y < 0).cpu().numpy()
+    if members is None:
+        truth |= context
+    chosen = chosen_nodes(nodes, graph, ids=known_ids, members=truth, seed=seed)
     owner = _owner(data, model, trainer, setting)
     theirs = owner if attacker.trainer is None else attacker.trainer
     check_trainer(theirs, place="attacker.trainer")
@@ -183,6 +186,8 @@ def audit(
         folder=pool,
         compute=compute,
     )
+    if context.any():  # as in the target's training graph; who is a member is asked of labelled nodes alone
+        plan = dataclasses.replace(plan, members=np.where(context, truth, plan.members))
     named, budget = attacks is not DEFAULT_ATTACKS, ""
     made, refused = check_attacks(made, plan.members[:, empty.nodes], named=named)
     target, seconds = train_shadows(
@@ -198,13 +203,13 @@ def audit(
         fit = within_minutes(scene, made, minutes=minutes, began=began, least=least, seed=seed)
         made, left_out, budget = fit.attacks, {**left_out, **fit.left_out}, fit.note
         if fit.nodes < len(scene.nodes):
-            chosen = chosen_nodes(fit.nodes, data, ids=known_ids, members=truth, seed=seed)
+            chosen = chosen_nodes(fit.nodes, graph, ids=known_ids, members=truth, seed=seed)
             profiled = scene.profiled()
             scene = Scene(seen, profiled[0], profiled[1:], plan.members, **{**common, "nodes": chosen.nodes})
             fprs = checked_rates(fprs, truth[scene.nodes])
     _ = scene.evidence  # before anything is toggled: answers that are not logits are reported here
     asked = scene.asked
-    labels, edges, population = data.y.cpu().numpy(), data.edge_index.cpu().numpy(), GraphPopulation(data)
+    labels, edges, population = graph.y.cpu().numpy(), data.edge_index.cpu().numpy(), GraphPopulation(data)
     context = Context(
         title=title,
         about=" ".join([about or str(getattr(data, "about", "") or ""), *_oddities(data)]).strip(),
@@ -312,9 +317,9 @@ def _is_default(model: Model, ours: nn.Module) -> bool:
 def _column_order(target: Profiled, data: Data, members: BoolArray, setting: Setting) -> tuple[str, ...]:
     """A note if the target's columns seem to be in another order than the labels, by its answers about members."""
     labels = data.y.cpu().numpy().astype(np.int64)
-    chosen = node_choices(target, data, members, setting=setting)
+    chosen, own = node_choices(target, data, members, setting=setting), labels[members]
     classes = np.arange(max(int(labels.max()), int(chosen.max(initial=0))) + 1)
-    return column_order_note(chosen, labels[members], classes)
+    return column_order_note(chosen[own >= 0], own[own >= 0], classes)
 
 
 def _doubts(scene: Scene, trainer: Trainer, data: Data, members: BoolArray) -> tuple[str, ...]:

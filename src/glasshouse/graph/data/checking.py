@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 from torch import Tensor
 from torch_geometric.data import Data
 
+from glasshouse.core.arrays import BoolArray, FloatArray, IntArray
 from glasshouse.core.errors import InputError, raise_faults
 from glasshouse.core.numerics import not_finite
 from glasshouse.graph.models.edge_values import EDGE_VALUES
@@ -20,15 +21,37 @@ _WHOLE = (torch.int8, torch.int16, torch.int32, torch.int64, torch.uint8)
 
 
 class CheckedGraph(Data):  # type: ignore[misc]
-    """A graph without faults, every node labelled: who is given one does not check it again; see `checked_graph`."""
+    """A graph without faults: who is given one does not check it again; see `checked_graph`."""
 
 
 def checked_graph(data: Any) -> CheckedGraph:
-    """The same graph as one that was checked, for an audit; its tensors are those of ``data``."""
+    """The same graph as one that was checked, for an audit; its tensors are those of ``data``.
+
+    A node without a label has -1.
+    """
     if isinstance(data, CheckedGraph):
         return data
     raise_faults(graph_faults(data, labelled=True))
-    return CheckedGraph.from_dict(data.to_dict())  # type: ignore[no-any-return]
+    graph = CheckedGraph.from_dict(data.to_dict())
+    missing = ~(graph.y >= 0)  # NaN is not >= 0 either
+    if bool(missing.any()):
+        graph.y = graph.y.masked_fill(missing, -1).long()
+    return graph
+
+
+def labelled_nodes(data: Data) -> slice | IntArray:
+    """Where the nodes with a label are, ascending: all of them, or positions [L]; the others are never audited."""
+    found = (data.y >= 0).cpu().numpy()
+    return slice(None) if found.all() else np.flatnonzero(found).astype(np.int64)
+
+
+def with_context(chances: FloatArray, data: Data, members: BoolArray, *, odds: bool = False) -> FloatArray:
+    """Chances of membership, or log-odds, [n] in which nodes without a label are fixed: all models [K, n] saw them."""
+    context = (data.y < 0).cpu().numpy()
+    if not context.any():
+        return chances
+    known = members.all(axis=0).astype(np.float64)
+    return np.where(context, np.where(known, np.inf, -np.inf) if odds else known, chances)
 
 
 def check_graph(data: Any, *, labelled: bool = False, nodes: ArrayLike | None = None, place: str = "data.") -> None:
@@ -49,7 +72,7 @@ def check_edges(data: Any, count: int) -> None:
 def graph_faults(
     data: Any,
     *,
-    labelled: bool = False,  # whether every node must have a label, of two classes or more, as in an audit
+    labelled: bool = False,  # whether there must be labels of two classes or more, as in an audit
     nodes: ArrayLike | None = None,  # [n] true for nodes whose features are used, such as members; all by default
     place: str = "data.",  # written before the name of a part: this, or a file
 ) -> list[str]:
@@ -136,8 +159,6 @@ def _label_faults(y: Tensor, count: int, place: str, *, labelled: bool) -> list[
     given = y[~torch.isnan(y)]
     if not bool((given == given.long()).all()):
         return [f"{place}y: some labels are not whole numbers; give each node the number of its class."]
-    if labelled and (lost := int((~(y >= 0)).sum())):  # NaN is not >= 0 either
-        return [f"{place}y: {lost} nodes have no label; leave them out with data.subgraph(data.y >= 0)."]
-    if labelled and len(torch.unique(y)) < 2:
-        return [f"{place}y: all nodes have one label; a classifier needs two or more."]
+    if labelled and len(torch.unique(y[y >= 0])) < 2:
+        return [f"{place}y: all nodes have one label, or none; a classifier needs two or more."]
     return []
