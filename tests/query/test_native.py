@@ -162,6 +162,9 @@ def test_sessions_results_and_kin_are_known_by_where_they_come_from(monkeypatch:
 
     keras = stand_in("keras.src.models", "Model", predict=lambda self, x, verbose: sigmoid(self, x)[:, None])
     assert np.allclose(query(keras, population).loss, wanted)
+    weak = Population(X, 1 - TWO)  # alone, such a column would pass for logits
+    keras.layers = [SimpleNamespace(activation=SimpleNamespace(__name__="sigmoid"))]
+    assert np.allclose(query(keras, weak).loss, by_probability(p, 1 - TWO))
     assert np.allclose(query(stand_in("mine", "Own", predict=sigmoid), population).loss, wanted)
     pipe = stand_in(
         "transformers.pipelines.text_classification",

@@ -106,7 +106,7 @@ def audit(
     Args:
         data: the graph: ``x`` [n, features], ``edge_index`` [2, edges], ``y`` [n], members and non-members; -1 (or
             NaN) for a node without a label, which is not audited but stays in the graph. Perhaps with ``edge_weight``
-            [edges] and ``edge_attr`` [edges] or [edges, d], for models with parameters for them.
+            [edges], ``edge_attr`` [edges] or [edges, d] and ``edge_type`` [edges], for models with parameters for them.
         model: the target, ``(x, edge_index) -> logits`` or ``data -> logits``; a black box is enough. None trains one
             on ``members``. A given model needs its ``members`` and the ``trainer`` that trained it.
         trainer: ``(data, members, seed) -> model``, as the target was trained; by default `GNNTrainer`, if no model is

@@ -80,10 +80,10 @@ def _plain_asker(model: Any, population: Population, device: str | None) -> Call
         raise InputError(f"model: is the class {model.__name__}; give a model that was trained on the members.")
     if isinstance(population.x, Records) and callable(model) and not hasattr(model, "predict_proba"):
         return population.x.asker(model, device=device)
+    if (native := native_asker(model, population)) is not None:  # a model of Keras may be a torch module too
+        return native
     if is_module(model):
         return module_asker(model, population, device=device)
-    if (native := native_asker(model, population)) is not None:
-        return native
     if hasattr(model, "predict_proba"):
         columns: IntArray | None = None
         single = any(habits_of(part).single for _, part in parts_of(model))

@@ -131,7 +131,14 @@ def _pipeline(model: Any, population: Population) -> Ask:
 
 
 def _keras(model: Any, population: Population) -> Ask:
-    return lambda x: np.asarray(model.predict(x, verbose=0))
+    last = getattr((getattr(model, "layers", None) or [None])[-1], "activation", None)
+    sigmoid = getattr(last, "__name__", "") == "sigmoid" and len(population.classes) == 2
+
+    def ask(x: Any) -> Any:
+        answer = np.asarray(model.predict(x, verbose=0))
+        return np.concatenate([1 - answer, answer], axis=1) if sigmoid and answer.shape[1:] == (1,) else answer
+
+    return ask
 
 
 _KINDS: tuple[tuple[str, str, Callable[[Any, Population], Ask | None]], ...] = (

@@ -36,7 +36,7 @@ BAD: list[tuple[dict[str, Any], str]] = [
     ({"edge_attr": np.ones(2)}, "data.edge_attr: is not a torch tensor"),
     ({"edge_attr": torch.ones(2, 3, 1)}, r"data.edge_attr: has shape \(2, 3, 1\).*, \[2\] or \[2, d\]"),
     ({"edge_attr": torch.full((2, 2), torch.inf)}, "data.edge_attr: edge 0 has a NaN or infinite value"),
-    ({"edge_type": torch.tensor([0, 1])}, "data.edge_type: models with several kinds of edges cannot be audited"),
+    ({"edge_type": torch.tensor([0.5, 1])}, "data.edge_type: has type torch.float32"),
     ({"y": torch.tensor([0, 1])}, r"data.y: has shape \(2,\) for 3 nodes"),
     ({"y": torch.tensor([[0], [1], [0]])}, r"data.y: has shape \(3, 1\) for 3 nodes"),
     ({"y": torch.tensor([0.0, 1.5, 1.0])}, "data.y: some labels are not whole numbers"),

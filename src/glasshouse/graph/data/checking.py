@@ -91,11 +91,6 @@ def graph_faults(
         faults += [*_edge_faults(edge_index, len(x), place), *_label_faults(y, len(x), place, labelled=labelled)]
     if edge_index.ndim == 2:  # else the number of edges is unknown
         faults += _edge_value_faults(data, edge_index.shape[1], place)
-    if getattr(data, "edge_type", None) is not None:
-        faults.append(
-            f"{place}edge_type: models with several kinds of edges cannot be audited. Set data.edge_type = None if the "
-            f"model was trained without it, or give the kinds as data.edge_attr."
-        )
     return faults
 
 
@@ -141,6 +136,10 @@ def _value_fault(name: str, value: Any, edges: int) -> str:
         return _LOOSE
     if value.layout is not torch.strided or not (value.is_floating_point() or value.dtype in _WHOLE):
         return f"has type {value.dtype} and layout {value.layout}; give a dense tensor of numbers."
+    if name == "edge_type" and (value.is_floating_point() or value.ndim != 1):
+        return (
+            f"has type {value.dtype} and shape {tuple(value.shape)}; give the number of its kind per edge, [{edges}]."
+        )
     wide = name != "edge_weight"
     if not 1 <= value.ndim <= 1 + wide or len(value) != edges:
         wanted = f"[{edges}] or [{edges}, d]" if wide else f"[{edges}]"

@@ -32,7 +32,7 @@ from glasshouse.io.documents import read_json
 from glasshouse.io.guarded import guarded
 
 _NEEDED = ("x", "edge_index", "y")
-_NUMBERS = (*_NEEDED, *EDGE_VALUES, "edge_type")  # edge_type is read so that it is refused, not ignored
+_NUMBERS = (*_NEEDED, *EDGE_VALUES)
 ANY_CLASS = "torch_geometric:"
 GRAPH_FILES = (".npz", ".safetensors")
 _FLICKR = ("adj_full.npz", "feats.npy", "class_map.json", "role.json")

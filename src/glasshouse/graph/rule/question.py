@@ -27,6 +27,7 @@ class Question:
         edge_index: edges [2, edges], source first, as in PyTorch Geometric.
         edge_weight: weights of the edges [edges], if the graph has any.
         edge_attr: features of the edges [edges] or [edges, d], if the graph has any.
+        edge_type: numbers of the kinds of the edges [edges], if the graph has any.
         labels: class of every node [n]; below 0 for one without a label, which is no target and has no loss.
         masks: sampled members, bool [masks, n].
         nodes: the target nodes, int64 [targets].
@@ -46,6 +47,7 @@ class Question:
     hops: Hops = "model"
     edge_weight: Tensor | None = None
     edge_attr: Tensor | None = None
+    edge_type: Tensor | None = None
 
     def graph(self, edges: Tensor | None = None) -> Data:
         """All nodes, and all edges or those that are chosen (bool [edges] or positions), with their values."""
@@ -112,6 +114,7 @@ def ask(
         hops=hops,
         edge_weight=values.get("edge_weight"),
         edge_attr=values.get("edge_attr"),
+        edge_type=values.get("edge_type"),
     )
 
 
