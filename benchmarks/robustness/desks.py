@@ -25,10 +25,11 @@ from glasshouse import InputError
 from glasshouse.core.numerics import area_under_roc
 
 ABOUT = """\
-Each desk is what a user brings, written as one in a hurry writes it (`benchmarks/robustness/desks*.py`). Its truth is its
-own: the AUC of a threshold on the target's loss, from the library's own call, beside that of the audit's attack `loss`.
-*right*: they agree to 1e-6; *refused*: one line that says what works; *wrong*: anything else. Seconds are of the clock, for
-the training of the target and the audit with two shadow models, on a machine with two shared cores.
+Each desk is what a user brings, written as one in a hurry writes it (`benchmarks/robustness/desks*.py`). Its truth is
+its own: the AUC of a threshold on the target's loss, from the library's own call, beside that of the audit's attack
+`loss`; of a graph, about each node alone. *right*: they agree to 1e-6; *refused*: one line that says what works;
+*wrong*: anything else. Seconds are of the clock, for the training of the target and the audit with two shadow models,
+on a machine whose two cores were shared.
 
 """
 
@@ -60,14 +61,14 @@ def cross_entropy(rows: Any, columns: Any) -> NDArray[Any]:
     rows = np.asarray(rows, dtype=np.float64)
     rows = rows if rows.ndim == 2 and rows.shape[1] > 1 else np.stack([1 - rows.reshape(-1), rows.reshape(-1)], axis=1)
     with np.errstate(divide="ignore"):
-        return -np.log(rows[np.arange(len(rows)), columns])
+        return np.asarray(-np.log(rows[np.arange(len(rows)), columns]))
 
 
 def softmax_losses(logits: Any, columns: Any) -> NDArray[Any]:
     """The same from logits [N, C]."""
     logits = np.asarray(logits, dtype=np.float64)
     total = np.log(np.exp(logits - logits.max(axis=1, keepdims=True)).sum(axis=1)) + logits.max(axis=1)
-    return total - logits[np.arange(len(logits)), columns]
+    return np.asarray(total - logits[np.arange(len(logits)), columns])
 
 
 def judged(function: Callable[[], Found]) -> tuple[str, str, float]:

@@ -126,9 +126,38 @@ def _hetero() -> Found:
     from torch_geometric.data import HeteroData
 
     data = HeteroData()
-    data["paper"].x, data["paper"].y = GRAPH.x, GRAPH.y
-    data["paper", "cites", "paper"].edge_index = GRAPH.edge_index
-    return node_desk(Own, data, alone=lambda model, edges: model(GRAPH.x, edges))
+    data["paper"].x, data["paper"].y, data["author"].x = GRAPH.x, GRAPH.y, torch.rand(20, 3)
+    kinds = [("paper", "cites", "paper"), ("author", "writes", "paper"), ("paper", "by", "author")]
+    data[kinds[0]].edge_index = GRAPH.edge_index
+    data[kinds[1]].edge_index = torch.stack([torch.arange(COUNT) % 20, torch.arange(COUNT)])
+    data[kinds[2]].edge_index = data[kinds[1]].edge_index.flip(0)
+
+    class Kinds(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.layers = nn.ModuleList(
+                pyg.HeteroConv({kind: pyg.SAGEConv((-1, -1), width) for kind in kinds}) for width in (16, 3)
+            )
+
+        def forward(self, x: Any, edges: Any) -> Any:
+            first, second = self.layers
+            return second({name: one.relu() for name, one in first(x, edges).items()}, edges)
+
+    def train(data: Any, members: Any, seed: int) -> Any:
+        torch.manual_seed(seed)
+        model, part = Kinds(), data.subgraph({"paper": torch.from_numpy(members)})
+        step = torch.optim.Adam(model.parameters(), 0.01) if model(part.x_dict, part.edge_index_dict) else None
+        for _ in range(10):
+            loss = nn.functional.cross_entropy(model(part.x_dict, part.edge_index_dict)["paper"], part["paper"].y)
+            loss.backward()
+            step.step()  # type: ignore[union-attr]
+        return model.eval()
+
+    model = train(data, IN, 0)
+    result = audit_graph(data, model=model, members=IN, trainer=train, **GRAPH_QUICK)
+    with torch.no_grad():
+        logits = model(data.x_dict, dict.fromkeys(kinds, NO_EDGES))["paper"]
+    return Found(result, softmax_losses(logits.double().numpy(), GRAPH.y.numpy()), IN)
 
 
 @desk("graphs", "virtual node (a mean over the graph)")
@@ -139,9 +168,8 @@ def _virtual() -> Found:
                 self.norm(self.first(x, edge_index)).mean(0, keepdim=True)
             )
 
-    small = citation_graph(nodes=60, classes=3)
-    half = np.arange(60) % 2 == 0
-    return node_desk(Virtual, small, members=half)
+    small = GRAPH.subgraph(torch.arange(60))
+    return node_desk(Virtual, small, members=np.arange(60) % 2 == 0)
 
 
 @desk("graphs", "transductive masks")

@@ -12,6 +12,7 @@ from glasshouse import InputError
 from glasshouse.graph import GBASE, GNN, GNNTrainer, GRegressed, Scene, audit, citation_graph, toggle_losses
 from glasshouse.graph.models.networks import build_gnn
 from glasshouse.graph.sampling.samplers import SamplingRequest, base_samples, draw, gibbs_samples, metropolis_samples
+from glasshouse.graph.training.setting import Setting
 from tests.graph.random_graphs import CLASSES, FEATURES
 from tests.graph.simple_graphs import simple_graph
 
@@ -58,7 +59,8 @@ def test_every_engine_counts_no_loss_of_context(network: str, engine: str) -> No
 
         def asked(x: Tensor, edge_index: Tensor) -> Tensor:  # type: ignore[misc]
             far = 0 if engine == "packed" else 1e-30 * x.sum()  # looks at all nodes, to no effect
-            return model(x, edge_index) + far
+            answer: Tensor = model(x, edge_index)
+            return answer + far
 
     masks = torch.rand(3, 12, generator=torch.Generator().manual_seed(1)) < 0.6
     masks[:, ::3] = True
@@ -97,7 +99,7 @@ def test_context_that_no_model_saw_is_in_no_training_set(scene: Scene) -> None:
 
 
 @pytest.mark.parametrize("setting", ["inductive", "transductive"])
-def test_an_audit_trains_shadow_models_with_the_context_and_says_so(setting: str) -> None:
+def test_an_audit_trains_shadow_models_with_the_context_and_says_so(setting: Setting) -> None:
     data, seen = with_context(), []
 
     def trainer(data: Data, members: np.ndarray, seed: int) -> GNN:
@@ -107,7 +109,7 @@ def test_an_audit_trains_shadow_models_with_the_context_and_says_so(setting: str
         return model
 
     attacks = ["base", "lira"] if setting == "transductive" else ["base", "g-base", "g-classifier", "g-stacked"]
-    result = audit(data, trainer=trainer, attacks=attacks, shadows=4, setting=setting, progress=False)  # type: ignore[arg-type]
+    result = audit(data, trainer=trainer, attacks=attacks, shadows=4, setting=setting, progress=False)
     assert all(members[CONTEXT].all() for members in seen)
     assert len(result.records()["id"]) == int((~CONTEXT).sum())
     assert any("24 nodes have no label" in note for note in result.context.notes)

@@ -28,7 +28,8 @@ class Typed(nn.Module):
         self.first, self.second = layer(features, 6, KINDS), layer(6, classes, KINDS)
 
     def forward(self, x: Tensor, edge_index: Tensor, edge_type: Tensor) -> Tensor:
-        return self.second(self.first(x, edge_index, edge_type).relu(), edge_index, edge_type)
+        found: Tensor = self.second(self.first(x, edge_index, edge_type).relu(), edge_index, edge_type)
+        return found
 
 
 class Whole(Typed):
@@ -38,7 +39,7 @@ class Whole(Typed):
         return super().forward(data.x, data.edge_index, data.edge_type)
 
 
-ZOO = {
+ZOO: dict[str, Any] = {
     "RGCN": lambda: Typed(RGCNConv),
     "fast RGCN": lambda: Typed(FastRGCNConv),
     "RGAT": lambda: Typed(RGATConv),

@@ -172,4 +172,4 @@ def test_sessions_results_and_kin_are_known_by_where_they_come_from(monkeypatch:
         __call__=lambda self, texts, top_k: [[{"label": str(int(text == "b")), "score": 1.0}] for text in texts],
     )
     texts = Population(["a", "b"] * 5, [0, 1] * 5)
-    assert query(pipe, texts).correct.all()  # type: ignore[union-attr]
+    assert np.all(query(pipe, texts).correct)

@@ -103,7 +103,8 @@ class GraphSection(Strict):
     def arguments(self, *, folder: Path, seed: int, attacker: Attacker = Attacker()) -> dict[str, Any]:
         """The arguments of `glasshouse.graph.audit` that this section decides."""
         from glasshouse.graph import load_graph, noisy_edges, snowball_subset
-        from glasshouse.graph.data.load import GRAPH_FILES, TABLES
+        from glasshouse.graph.data.load import GRAPH_FILES
+        from glasshouse.graph.data.tables import TABLES
 
         beside = folder / self.name
         with guarded(beside, what="a graph"):

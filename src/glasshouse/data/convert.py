@@ -132,7 +132,7 @@ def opened(x: Any, y: Any, *, ids: Any = None, classes: Any = None, leave_out: S
     if is_frame(x):
         _refuse_repeated(x, y, ids)
         y, ids, kept = _split(x, list(x.columns), y, ids, leave_out, lambda name: x[name])
-        index = getattr(x, "index", None)
+        index: Any = getattr(x, "index", None)
         if ids is None and getattr(index, "is_unique", False) and all(isinstance(name, str) for name in index):
             ids = index.to_numpy()  # names of rows; numbers may only be left of an earlier choice
         return x[kept] if len(kept) < len(x.columns) else x, y, ids, classes

@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
 from torch import nn
-from torch_geometric.data import Data
+from torch_geometric.data import Data, HeteroData
 
 from glasshouse.attacks import Attack
 from glasshouse.attacks.registry import AttackChoice, chosen_attacks
@@ -52,6 +52,7 @@ from glasshouse.graph.models.profile import Profiled, node_logits, profile_model
 from glasshouse.graph.programs.trace import traced
 from glasshouse.graph.rule.self_check import check_engine
 from glasshouse.graph.scene import Scene
+from glasshouse.graph.training.kinds import plain_arguments
 from glasshouse.graph.training.setting import (
     Setting,
     check_setting,
@@ -77,7 +78,7 @@ _NO_TOGGLES = (
 
 @documented
 def audit(
-    data: Data,
+    data: Data | HeteroData,
     *,
     model: Model | None = None,
     members: ArrayLike | None = None,
@@ -107,6 +108,8 @@ def audit(
         data: the graph: ``x`` [n, features], ``edge_index`` [2, edges], ``y`` [n], members and non-members; -1 (or
             NaN) for a node without a label, which is not audited but stays in the graph. Perhaps with ``edge_weight``
             [edges], ``edge_attr`` [edges] or [edges, d] and ``edge_type`` [edges], for models with parameters for them.
+            Or a ``HeteroData`` of which one kind of nodes has labels: members, nodes and ids are then of this kind, and
+            a model is called with dicts.
         model: the target, ``(x, edge_index) -> logits`` or ``data -> logits``; a black box is enough. None trains one
             on ``members``. A given model needs its ``members`` and the ``trainer`` that trained it.
         trainer: ``(data, members, seed) -> model``, as the target was trained; by default `GNNTrainer`, if no model is
@@ -134,6 +137,9 @@ def audit(
         >>> result.table()["attack"]
         array(['base'], dtype='<U4')
     """
+    if isinstance(data, HeteroData):
+        same = {name: value for name, value in locals().items() if name != "data"}
+        return audit(**{**same, **plain_arguments(data, model=model, members=members, trainer=trainer)})
     if advise is not None:
         same = {name: value for name, value in locals().items() if name not in ("data", "advise")}
         return audit_and_advise(audit, data, budget=advise, usual=GNNTrainer(setting=setting), **same)

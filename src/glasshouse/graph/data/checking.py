@@ -32,7 +32,7 @@ def checked_graph(data: Any) -> CheckedGraph:
     if isinstance(data, CheckedGraph):
         return data
     raise_faults(graph_faults(data, labelled=True))
-    graph = CheckedGraph.from_dict(data.to_dict())
+    graph: CheckedGraph = CheckedGraph.from_dict(data.to_dict())
     missing = ~(graph.y >= 0)  # NaN is not >= 0 either
     if bool(missing.any()):
         graph.y = graph.y.masked_fill(missing, -1).long()
