@@ -141,7 +141,9 @@ def test_one_kind_is_audited_and_the_others_are_context() -> None:
         shadows=4,
         progress=False,
     )
-    assert (found.table()["auc"] > 0.6).all()
+    *others, stacked = found.table()["auc"]
+    assert min(others) > 0.55
+    assert stacked > 0.65
     assert found.records()["id"].tolist() == [str(number) for number in range(60)]
     assert any("12 nodes have no label" in note for note in found.context.notes)
     assert "of which paper is audited" in found.context.about

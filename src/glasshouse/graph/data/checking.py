@@ -82,7 +82,9 @@ def graph_faults(
     """
     parts = {name: getattr(data, name, None) for name in ("x", "edge_index", "y")}
     if missing := [name for name, value in parts.items() if value is None]:
-        return [f"{place}{name}: is missing; x, edge_index and y are all needed." for name in missing]
+        links = " Models of links are audited by pairs: Population(features_of_pairs, edge_label)."
+        advice = links if getattr(data, "edge_label_index", None) is not None else ""
+        return [f"{place}{name}: is missing; x, edge_index and y are all needed.{advice}" for name in missing]
     if loose := [name for name, value in parts.items() if not isinstance(value, Tensor)]:
         return [f"{place}{name}: {_LOOSE}" for name in loose]
     x, edge_index, y = data.x, data.edge_index, data.y
@@ -107,7 +109,8 @@ def _feature_faults(x: Tensor, nodes: ArrayLike | None, place: str) -> list[str]
     if nodes is not None and np.shape(nodes) == bad.shape:
         bad &= np.asarray(nodes, dtype=np.bool_)
     if bad.any():
-        return [f"{place}x: node {int(bad.argmax())} has a NaN or infinite feature; fill it in first."]
+        advice = "fill it in first, such as by data.x = data.x.nan_to_num()."
+        return [f"{place}x: node {int(bad.argmax())} has a NaN or infinite feature; {advice}"]
     return []
 
 
@@ -154,10 +157,15 @@ def _value_fault(name: str, value: Any, edges: int) -> str:
 def _label_faults(y: Tensor, count: int, place: str, *, labelled: bool) -> list[str]:
     if y.shape != (count,):
         advice = " Use data.y.squeeze(1)." if y.shape == (count, 1) else ""  # as in OGB
+        if y.ndim == 2 and y.shape[1] > 1 and len(y) == count:
+            advice = " Of several labels per node, each node is audited alone: glasshouse.audit(Population.for_loss("
+            advice += "data.x.numpy(), data.y.numpy()), loss=MultiLabelLoss(), …)."
         return [f"{place}y: has shape {tuple(y.shape)} for {count} nodes; give one class per node, [{count}].{advice}"]
     given = y[~torch.isnan(y)]
     if not bool((given == given.long()).all()):
-        return [f"{place}y: some labels are not whole numbers; give each node the number of its class."]
+        advice = " For a regression each node is audited alone: glasshouse.audit(Population(data.x.numpy(), "
+        advice += "data.y.numpy(), regression=True), …)."
+        return [f"{place}y: some labels are not whole numbers; give each node the number of its class.{advice}"]
     if labelled and len(torch.unique(y[y >= 0])) < 2:
         return [f"{place}y: all nodes have one label, or none; a classifier needs two or more."]
     return []
