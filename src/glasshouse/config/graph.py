@@ -121,6 +121,7 @@ class GraphSection(Strict):
             members = snowball_subset(data, fraction=self.fraction, seed=seed)
         else:
             members = random_subsets(int(data.num_nodes), models=1, fraction=self.fraction, seed=seed)[0]
+        members = members | (data.y < 0).numpy()  # nodes without a label are context, which all models see
         for network in (self.network, self.attacker.network or self.network):
             classes = int(data.y.max()) + 1
             inside = [network.hidden] * min(network.layers, 1000)
