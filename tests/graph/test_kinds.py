@@ -49,7 +49,8 @@ class Transformer(nn.Module):
         self.first, self.head = HGTConv({"paper": 4, "author": 3}, 6, meta, heads=2), nn.Linear(6, 2)
 
     def forward(self, x: Any, edges: Any) -> Tensor:
-        return self.head(self.first(x, edges)["paper"])
+        found: Tensor = self.head(self.first(x, edges)["paper"])
+        return found
 
 
 class Plain(nn.Module):

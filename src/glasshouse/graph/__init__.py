@@ -9,6 +9,7 @@ with _needs_extra("glasshouse.graph", package="torch_geometric", extra="graph"):
     import torch_geometric as _torch_geometric  # noqa: F401
 
 from glasshouse.graph.attacks.g_base import GBASE
+from glasshouse.graph.attacks.g_base_tempered import TemperedGBASE
 from glasshouse.graph.attacks.g_classifier import GClassifier
 from glasshouse.graph.attacks.g_regressed import GRegressed
 from glasshouse.graph.attacks.g_stacked import GStacked
@@ -44,6 +45,7 @@ __all__ = [
     "RandomNodes",
     "SamplingRequest",
     "Scene",
+    "TemperedGBASE",
     "adam",
     "audit",
     "build_gnn",

@@ -31,12 +31,14 @@ from glasshouse.auditing.steps import (
     train_shadows,
 )
 from glasshouse.auditing.trials import audit_and_advise
+from glasshouse.auditing.units import by_unit, unit_settings
 from glasshouse.compute import Compute
 from glasshouse.core.arrays import BoolArray
 from glasshouse.core.errors import InputError
 from glasshouse.core.outputs import column_order_note
 from glasshouse.core.progress import track
-from glasshouse.data import as_ids
+from glasshouse.data import Units, as_ids
+from glasshouse.data.units import as_units
 from glasshouse.evaluation import Known
 from glasshouse.evaluation.checks.members import shared_nodes
 from glasshouse.evaluation.groups import as_groups
@@ -99,10 +101,11 @@ def audit(
     ids: Sequence[Any] | NDArray[Any] | None = None,
     setting: Setting = "inductive",
     minutes: float | None = None,
+    unit: ArrayLike | Units | None = None,
 ) -> AuditResult:
     """Train shadow GNNs, attack the target, and measure which of its training nodes can be recognised.
 
-    `glasshouse.audit` for graphs: common options have the same name, order and default; the last four are for graphs.
+    `glasshouse.audit` for graphs: common options have the same name, order and default; the last five are for graphs.
 
     Args:
         data: the graph: ``x`` [n, features], ``edge_index`` [2, edges], ``y`` [n], members and non-members; -1 (or
@@ -128,6 +131,8 @@ def audit(
             are then about the whole graph, and attacks that toggle nodes are left out.
         minutes: that the audit should take, training and all. Once the shadow models are trained, a few questions are
             measured, and nodes, training sets and rounds are planned to fit; the report says what was given up.
+        unit: [n] whose node each one is, such as the accounts of a person; all nodes of one are inside or outside
+            together, and the result is by unit. Without it each node is a unit of its own.
 
     Example:
         >>> from glasshouse.graph import citation_graph
@@ -155,7 +160,10 @@ def audit(
     count = int(data.num_nodes)
     names = getattr(data, "ids", None) if ids is None else ids
     known_ids = as_ids(names, count, place="ids")
-    truth = checked_members(model, members, count, seed=seed, ids=known_ids)
+    units = as_units(unit, count)
+    if units is not None and (minutes is not None or (nodes is not None and not np.ndim(nodes))):
+        raise InputError("unit: a sample of nodes would split units; audit all nodes, or name whole units' nodes.")
+    truth = checked_members(model, members, count, seed=seed, ids=known_ids, units=units)
     context = (graph.y < 0).cpu().numpy()
     if members is None:
         truth |= context
@@ -177,7 +185,9 @@ def audit(
     common: dict[str, Any] = {"nodes": chosen.nodes, "ids": names, "setting": setting}
     empty = Scene(seen, _nobody, [], np.empty((0, count), dtype=np.bool_), **common)
     _check_kinds(truth[empty.nodes])
-    fprs = checked_rates(evaluation.fprs, truth[empty.nodes])
+    counted = truth[empty.nodes]
+    counted = counted if units is None else units.at(empty.nodes).members(counted, place="members")
+    fprs = checked_rates(evaluation.fprs, counted)
     columns = as_groups(evaluation.groups, count)
     made = chosen_attacks(
         attacks, offers=("records", "graph"), nodes=empty.nodes, mode=mode, prior=attacker.prior, seed=seed, fprs=fprs
@@ -192,6 +202,7 @@ def audit(
         seed=seed,
         folder=pool,
         compute=compute,
+        units=units,
     )
     if context.any():  # as in the target's training graph; who is a member is asked of labelled nodes alone
         plan = dataclasses.replace(plan, members=np.where(context, truth, plan.members))
@@ -216,6 +227,7 @@ def audit(
             fprs = checked_rates(fprs, truth[scene.nodes])
     _ = scene.evidence  # before anything is toggled: answers that are not logits are reported here
     asked = scene.asked
+    audited_units = None if units is None else units.at(scene.nodes)
     labels, edges, population = graph.y.cpu().numpy(), data.edge_index.cpu().numpy(), GraphPopulation(data)
     context = Context(
         title=title,
@@ -232,6 +244,7 @@ def audit(
             "setting": setting,
             "attacker's graph": "the owner's" if attacker.graph is None else GraphPopulation(seen).fingerprint(),
             "engine": _engine(made, scene, seed=seed),
+            **unit_settings(audited_units),
         },
         versions=library_versions("torch-geometric", "numba"),
         warnings=_doubts(scene, theirs, graph, truth),
@@ -243,20 +256,22 @@ def audit(
         ),
     )
     groups = {name: scene.audited(values) for name, values in columns.items()}
+    known = Known(x=data.x, labels=labels, pairs=edges, audited=scene.nodes)
+    told: dict[str, Any] = {"labels": scene.audited(labels), "groups": groups, "known": known, "seed": seed}
+    parts = by_unit(scene, audited_units, members=scene.audited(truth), **told)
+    around = Surroundings(edges, members=truth, labels=labels, nodes=scene.nodes)
     return audit_view(
-        scene,
+        parts.pop("view"),
         made,
-        members=scene.audited(truth),
-        labels=scene.audited(labels),
-        evaluation=dataclasses.replace(evaluation, fprs=fprs, groups=groups),
+        evaluation=dataclasses.replace(evaluation, fprs=fprs, groups=parts.pop("groups")),
         context=context,
         compute=compute,
         progress=progress,
         prior=attacker.prior,
         left_out={**left_out, **refused},
-        surroundings=Surroundings(edges, members=truth, labels=labels, nodes=scene.nodes),
-        known=Known(x=data.x, labels=labels, pairs=edges, audited=scene.nodes),
+        surroundings=around if units is None else None,
         sampled=chosen.sampled,
+        **parts,
     )
 
 

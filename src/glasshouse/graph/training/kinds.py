@@ -53,7 +53,7 @@ class KindsModel(nn.Module):
             edges[self.edge_kinds[number]] = position[edge_index[:, fits]]
         answer = self.model(parts, edges)
         answer = answer[self.kinds[0]] if isinstance(answer, Mapping) else answer
-        found = answer.new_zeros(len(x), answer.shape[1])
+        found: Tensor = answer.new_zeros(len(x), answer.shape[1])
         found[of_node == 0] = answer
         return found
 
