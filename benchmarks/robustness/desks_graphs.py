@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -85,7 +86,7 @@ for _name, _make in {
     "APPNP": lambda: Stack(lambda: pyg.APPNP(3, 0.1), 16, first=True),
     "GCNII": lambda: Stack(lambda: pyg.GCN2Conv(16, 0.1), 16, first=True),
 }.items():
-    desk("graphs", _name)(lambda make=_make: node_desk(make))
+    desk("graphs", _name)(functools.partial(node_desk, _make))
 
 
 @desk("graphs", "GATv2 with edge features")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import tempfile
 import threading
@@ -74,7 +75,7 @@ for _name, _estimator, _clip in [
     ("k-NN", KNeighborsClassifier(5), 0.1),
     ("calibrated classifier", CalibratedClassifierCV(LinearSVC(), cv=3), 0.0),
 ]:
-    desk("tables", _name)(lambda one=_estimator, clip=_clip: fitted(one, clip=clip))
+    desk("tables", _name)(functools.partial(fitted, _estimator, clip=_clip))
 
 
 @desk("tables", "ColumnTransformer, missing values, categories")
@@ -100,7 +101,7 @@ def _multi_label() -> Found:
     model = KNeighborsClassifier(5).fit(X[IN], y[IN])
     chance = np.stack([one[:, 1] for one in model.predict_proba(X)], axis=1).clip(0.1, 0.9)
     train = lambda population, members, seed: KNeighborsClassifier(5).fit(population.x[members], population.y[members])  # noqa: E731
-    smooth = lambda model: lambda x: np.stack([one[:, 1] for one in model.predict_proba(x)], axis=1).clip(0.1, 0.9)  # noqa: E731
+    smooth: Any = lambda model: lambda x: np.stack([one[:, 1] for one in model.predict_proba(x)], axis=1).clip(0.1, 0.9)  # noqa: E731
     result = audit(
         Population.for_loss(X, y),
         model=smooth(model),
@@ -152,7 +153,7 @@ for _name, _labels in [
     ("1-based labels", Y3 + 1),
     ("a class absent among members", np.where(~IN & (np.arange(N) % 9 == 0), 2, Y)),
 ]:
-    desk("tables", _name)(lambda y=_labels: fitted(LogisticRegression(), y=y))
+    desk("tables", _name)(functools.partial(fitted, LogisticRegression(), y=_labels))
 
 
 @desk("tables", "duplicates")
@@ -426,7 +427,7 @@ def torch_desk(make: Callable[[], Any], x: Any = None, **options: Any) -> Found:
     model = trainer(data, IN, 0)
     result = audit(data, model=model, members=IN, trainer=trainer, **QUICK)
     with torch.no_grad():
-        given = (
+        given: Any = (
             {name: torch.as_tensor(values) for name, values in x.items()} if isinstance(x, dict) else torch.as_tensor(x)
         )
         logits = model(**given) if isinstance(x, dict) else model(given)
@@ -580,7 +581,7 @@ for _kind in ("npz", "csv", "parquet"):
                 ]
                 table = pd.concat(frames)
                 _ = table.to_csv(path, index=False) if kind == "csv" else table.to_parquet(path)
-            evidence = read_evidence(path)
+            evidence: Any = read_evidence(path)
         evidence = evidence[0] if isinstance(evidence, tuple) else evidence
         at = np.array([int(name[1:]) for name in evidence.ids])
         result = audit_evidence(evidence, members=IN[at], attacks=["loss"], progress=False)
