@@ -32,6 +32,7 @@ if TYPE_CHECKING:
         PoissonLoss,
         QuantileLoss,
     )
+    from glasshouse.query.remote import RemoteModel
     from glasshouse.query.tokens import TokenLoss
     from glasshouse.training import PrivateTrainer, SklearnTrainer, TorchTrainer, mlp
     from glasshouse.training.adapters import LoRA
@@ -65,6 +66,7 @@ __all__ = [
     "QuantileLoss",
     "QueryOptions",
     "RayCluster",
+    "RemoteModel",
     "SeveralTargets",
     "SklearnTrainer",
     "ThisProcess",
@@ -117,6 +119,7 @@ __getattr__, __dir__ = lazy_exports(
             "QuantileLoss",
         ],
         "glasshouse.data.texts": ["text_tokens", "tokenized"],
+        "glasshouse.query.remote": ["RemoteModel"],
         "glasshouse.query.tokens": ["TokenLoss"],
         "glasshouse.training.adapters": ["LoRA"],
         "glasshouse.training.language": ["CausalLMTrainer"],

@@ -66,7 +66,7 @@ claim: {delta: 0.1}
         ("data: people.csv", "data: needs keys of its own, such as data: {…: …}, but is 'people.csv'"),
         ("data: {name: cifar100, recods: 200}", 'data.recods: is not a key here. Did you mean "records"'),
         ("graph: {path: my.npz}", "graph: give the file of a graph as its name: write name: my.npz"),
-        ("graph: {label: a}", "graph.label: is not a key here. Another section has it"),
+        ("graph: {standardise: true}", "graph.standardise: is not a key here. Another section has it"),
         ("graph: {name: cora}\ndata: {name: digits}", "data: cannot be used together with graph"),
         (
             "graph: {network: {architecture: transformer}}",

@@ -4,6 +4,8 @@ import dataclasses
 from pathlib import Path
 
 import numpy as np
+import pytest
+from pydantic import ValidationError
 
 from glasshouse.config import AuditFile, run_audit_file
 from glasshouse.config.graph import GraphSection, NetworkSection
@@ -51,3 +53,18 @@ def test_the_network_of_a_file_without_settings_is_the_default_one_of_python() -
         if field.name == "optimizer":
             ours, theirs = (ours.func, ours.keywords), (theirs.func, theirs.keywords)
         assert ours == theirs, field.name
+
+
+def test_two_tables_are_a_graph_and_nodes_with_an_empty_label_are_context(tmp_path: Path) -> None:
+    random = np.random.default_rng(0)
+    rows = [f"p{at},{random.normal():.3f},{['a', 'b', ''][at % 3]}" for at in range(90)]
+    (tmp_path / "nodes.csv").write_text("\n".join(["paper,words,topic", *rows]))
+    edges = [f"p{one},p{other}" for one, other in random.integers(90, size=(120, 2)).tolist()]
+    (tmp_path / "edges.csv").write_text("\n".join(["from,to", *edges]))
+    section = {"name": "nodes.csv", "edges": "edges.csv", "label": "topic", "network": {"epochs": 2, "hidden": 4}}
+    config = AuditFile.model_validate({"graph": section, "attacks": ["base"], "shadows": 2, "fprs": [0.1]})
+    result = run_audit_file(config, folder=tmp_path)
+    assert len(result.records()["id"]) == 60
+    assert any("all of them were in the graph that trained the target" in note for note in result.context.notes)
+    with pytest.raises(ValidationError, match="write name: nodes.csv, with edges: and label:"):
+        GraphSection.model_validate({"nodes": "nodes.csv", "edges": "edges.csv"})

@@ -41,7 +41,6 @@ def test_networks_take_the_shape_of_the_data() -> None:
             "SVC refuses them: The 'C' parameter .* instead.$",
         ),
         ({"kind": "sklearn", "estimator": "SVC", "parameters": {"x": 1}}, "refuses them"),
-        ({"kind": "sklearn", "estimator": "RidgeClassifier"}, "has no predict_proba"),
     ],
 )
 def test_trainers_that_do_not_fit_are_refused(section: dict[str, Any], message: str) -> None:

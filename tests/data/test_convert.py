@@ -251,7 +251,7 @@ REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
         lambda: Population(datasets.Dataset.from_dict({"a": [1]}).with_transform(lambda rows: rows), "a"),
         r"Apply the transform first, with dataset.map\(…\)",
     ),
-    "a loader": (lambda: Population(DataLoader(Pairs(lambda number: number))), "give its dataset"),
+    "a loader": (lambda: Population(DataLoader(Pairs(lambda number: number), collate_fn=list)), "give its dataset"),
     "a lazy frame": (lambda: Population(polars.LazyFrame({"a": [1]}), "a"), r"give frame.collect\(\)"),
     "a random augmentation": (
         lambda: Population(Pairs(lambda number: (torch.rand(2), number % 2))),

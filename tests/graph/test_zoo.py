@@ -212,7 +212,7 @@ def _cached() -> nn.Module:
         (Noisy(), "answers the same query in two ways. Its dropout is on"),
         (Numbered(), "depend on the order of the nodes or edges"),
         (_cached(), "convs.0 is a GCNConv with cached=True"),
-        (lambda x, edge_index, edge_type: x, "it needs the argument edge_type, which the graph does not give"),
+        (lambda x, edge_index, edge_type: x, "it needs the argument edge_type, but the graph has no edge_type"),
         (lambda x, edge_index: x[:3], "answered 24 nodes with shape [3, 5]"),
     ],
 )

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from sklearn.ensemble import VotingClassifier
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.svm import LinearSVC
 from sklearn.tree import DecisionTreeClassifier
@@ -123,8 +124,8 @@ def test_an_estimator_without_probabilities_is_audited_and_kept(tmp_path: Path) 
     assert (runs[0].outcomes["base"].scores == runs[1].outcomes["base"].scores).all()
     assert any("Label-only: models were asked for labels alone, 16 times" in note for note in runs[0].context.notes)
     assert any("weak" in note for note in runs[0].context.notes)
-    with pytest.raises(InputError, match=r"LinearSVC has no predict_proba.*query=LabelOnly\(\)"):
-        audit(POPULATION, trainer=trainer, shadows=4)
+    with pytest.raises(InputError, match=r"VotingClassifier has no predict_proba.*query=LabelOnly\(\)"):
+        audit(POPULATION, trainer=VotingClassifier([("svc", LinearSVC())]), shadows=4)
 
 
 def test_labels_show_a_leak_that_is_smaller_than_that_of_probabilities() -> None:
@@ -170,8 +171,8 @@ REFUSALS: dict[str, tuple[Any, str]] = {
     ),
     "names without LabelOnly": (lambda: query(sign, POPULATION), r"instead of numbers.*query=LabelOnly\(\)"),
     "an estimator without probabilities": (
-        lambda: query(LinearSVC().fit(X, Y), POPULATION),
-        r"LinearSVC has no predict_proba.*query=LabelOnly\(\)",
+        lambda: query(VotingClassifier([("svc", LinearSVC())]).fit(X, Y), POPULATION),
+        r"VotingClassifier has no predict_proba.*query=LabelOnly\(\)",
     ),
     "labels that the population does not have": (
         lambda: audit(

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 from sklearn.calibration import CalibratedClassifierCV
-from sklearn.ensemble import RandomForestClassifier, StackingClassifier
+from sklearn.ensemble import RandomForestClassifier, StackingClassifier, VotingClassifier
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV, StratifiedKFold
@@ -100,8 +100,8 @@ def test_an_estimator_may_stand_for_its_trainer() -> None:
     np.testing.assert_array_equal(short.outcomes["base"].scores, long.outcomes["base"].scores)
     with pytest.raises(InputError, match=r"estimator: is the class LogisticRegression; give LogisticRegression\(…\)"):
         as_trainer(LogisticRegression)
-    with pytest.raises(InputError, match="estimator: LinearSVC has no predict_proba"):
-        audit(population, trainer=LinearSVC(), **options)
+    with pytest.raises(InputError, match="estimator: VotingClassifier has no predict_proba or decision_function"):
+        audit(population, trainer=VotingClassifier([("svc", LinearSVC())]), **options)
 
 
 def test_a_stack_without_a_final_estimator_has_probabilities_once_it_is_fitted() -> None:
@@ -155,7 +155,10 @@ def test_a_text_column_is_named_in_the_refusal() -> None:
         (make_pipeline(LogisticRegression()), "model: Pipeline could not answer .* Fit it on the members"),
         (GridSearchCV(LogisticRegression(), {"C": [1.0]}), "model: GridSearchCV could not answer .* Fit it"),
         (LogisticRegression, "model: is the class LogisticRegression; give a model that was trained"),
-        (LinearSVC().fit(X, Y), "model: LinearSVC has no predict_proba: it is not fitted yet, or it gives no"),
+        (
+            VotingClassifier([("svc", LinearSVC())]).fit(X, Y),
+            "model: VotingClassifier has no predict_proba or decision_function",
+        ),
         (LogisticRegression().fit(X[:, :2], Y), "model: LogisticRegression could not answer .*expecting 2 features"),
         (LogisticRegression().fit(X, Y == "yes"), "model: it knows the class False, which is not among the pop"),
         (torch.nn.Linear(2, 2), "model: it failed on records of shape"),

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from sklearn.ensemble import RandomForestClassifier
+from sklearn.ensemble import RandomForestClassifier, VotingClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
@@ -29,8 +29,8 @@ def test_the_given_estimator_is_not_fitted_itself() -> None:
 
 
 def test_an_estimator_without_probabilities_is_refused_with_what_to_do() -> None:
-    with pytest.raises(InputError, match="LinearSVC has no predict_proba"):
-        SklearnTrainer(estimator=LinearSVC()).check(POPULATION)
+    with pytest.raises(InputError, match="VotingClassifier has no predict_proba or decision_function"):
+        SklearnTrainer(estimator=VotingClassifier([("svc", LinearSVC())])).check(POPULATION)
 
 
 def test_members_of_one_class_are_refused() -> None:

@@ -39,9 +39,10 @@ from glasshouse.evidence.public import public_mask
 from glasshouse.evidence.trace import traced_losses
 from glasshouse.pool import ShadowPool
 from glasshouse.query.classify import check_model
-from glasshouse.query.labels_only import predicted_labels
+from glasshouse.query.labels_only import LabelOnly, predicted_labels
 from glasshouse.query.own_loss import Loss, OwnLoss, with_own_loss
 from glasshouse.query.regress import predict
+from glasshouse.query.remote import RemoteModel
 from glasshouse.report import Context
 from glasshouse.training.sklearn import SklearnTrainer, as_trainer, stored_records
 from glasshouse.training.trainer import Trainer
@@ -117,6 +118,8 @@ def audit(
     units = population.unit
     mask = checked_members(model, members, len(population), seed=seed, ids=population.ids, units=units)
     check_members_fit(population.x, mask, given=members)
+    if isinstance(model, RemoteModel):
+        model.plan(population.x, times=attacker.query.votes if isinstance(attacker.query, LabelOnly) else 1)
     doubts = () if model is None else _check_target(model, population, attacker)  # before the long work
     outside = public_mask(attacker.public, mask, seed=seed, ids=population.ids, units=units)
     judged = np.flatnonzero(~outside)
@@ -177,7 +180,7 @@ def audit(
         settings=settings_of(trainer, attacker, evaluation) | unit_settings(units),
         versions=library_versions(),
         warnings=(*doubts, *shared.warnings),
-        notes=(*evidence.notes, *shared.notes),
+        notes=(*evidence.notes, *shared.notes, *(target.notes if isinstance(target, RemoteModel) else ())),
         stored_records=stored_records(target),
     )
     own = population.own_loss  # then there are no labels
@@ -202,6 +205,9 @@ def audit(
 def _check_target(model: Any, population: Population, attacker: Attacker) -> tuple[str, ...]:
     """Ask the given model about a few records as the attacker will; warnings about it."""
     query = attacker.query
+    if isinstance(model, RemoteModel):
+        model.ask_again(population.x)
+        return (*_check_target(model.__call__, population, attacker), *model.warnings)
     if isinstance(query, OwnLoss):
         return query.check(model, population)
     if population.regression:

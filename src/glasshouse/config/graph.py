@@ -67,10 +67,17 @@ class AttackerSection(Strict):
 class GraphSection(Strict):
     """A graph by name or file, its network, how the target's members are drawn, and which nodes are audited.
 
-    ``nodes`` is a number of nodes to draw at random, or a list of nodes: their ids as text, or their positions.
+    A graph in two tables (csv or parquet) has its nodes as ``name`` and its edges as ``edges``; see `load_graph` for
+    what else it may say. ``nodes`` is a number of nodes to draw at random, or a list of nodes: their ids as text, or
+    their positions.
     """
 
     name: str = "synthetic"
+    edges: str | None = None
+    label: str | None = None
+    id: str | None = None
+    directed: bool = False
+    leave_out: tuple[str, ...] = ()
     network: NetworkSection = NetworkSection()
     setting: Literal["inductive", "transductive"] = "inductive"
     drawn: Literal["random", "snowball"] = "random"
@@ -82,6 +89,11 @@ class GraphSection(Strict):
     @classmethod
     def _no_path(cls, given: Any) -> Any:
         """Say where a graph's file belongs to one who writes it as that of a table is written."""
+        if isinstance(given, dict) and isinstance(given.get("nodes"), str):
+            raise ValueError(
+                f"give the table of the nodes as the graph's name: write name: "
+                f"{shortened(given['nodes'], quoted=False)}, with edges: and label:. nodes is for those to audit."
+            )
         if isinstance(given, dict) and isinstance(given.get("path"), str):
             raise ValueError(
                 f"give the file of a graph as its name: write name: {shortened(given['path'], quoted=False)}."
@@ -92,14 +104,24 @@ class GraphSection(Strict):
         """The arguments of `glasshouse.graph.audit` that this section decides."""
         from glasshouse.graph import load_graph, noisy_edges, snowball_subset
         from glasshouse.graph.data.load import GRAPH_FILES
+        from glasshouse.graph.data.tables import TABLES
 
         beside = folder / self.name
         with guarded(beside, what="a graph"):
-            data = load_graph(str(beside) if beside.suffix in GRAPH_FILES and beside.exists() else self.name)
+            file = beside.suffix in (*GRAPH_FILES, *TABLES) and beside.exists()
+            data = load_graph(
+                str(beside) if file else self.name,
+                edges=None if self.edges is None else str(folder / self.edges),
+                label=self.label,
+                ids=self.id,
+                directed=self.directed,
+                leave_out=self.leave_out,
+            )
         if self.drawn == "snowball":
             members = snowball_subset(data, fraction=self.fraction, seed=seed)
         else:
             members = random_subsets(int(data.num_nodes), models=1, fraction=self.fraction, seed=seed)[0]
+        members = members | (data.y < 0).numpy()  # nodes without a label are context, which all models see
         for network in (self.network, self.attacker.network or self.network):
             classes = int(data.y.max()) + 1
             inside = [network.hidden] * min(network.layers, 1000)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any
@@ -22,14 +23,15 @@ def _from_torch(dataset: Any, y: Any) -> tuple[Any, Any]:
     """All items of a dataset: features, and labels if items are pairs (x, y); a dict of columns if items are dicts."""
     if is_made_by(dataset, "torch.utils.data", "TensorDataset") and len(dataset.tensors) == 2 and y is None:
         return dataset.tensors[0], dataset.tensors[1]
-    if not hasattr(dataset, "__len__"):
+    stream = is_made_by(dataset, "torch.utils.data", "IterableDataset")
+    if not stream and not hasattr(dataset, "__len__"):
         raise InputError(f"population: {type(dataset).__name__} has no length; define __len__ and __getitem__.")
-    count = len(dataset)
-    if not count:
+    items = list(dataset) if stream else [dataset[number] for number in range(len(dataset))]
+    if not items:
         raise InputError(f"population: {type(dataset).__name__} has no records.")
-    items = [dataset[number] for number in range(count)]
-    for number in range(min(count, _LOOK)):
-        if not _equal(items[number], dataset[number]):
+    again = itertools.islice(dataset, _LOOK) if stream else map(dataset.__getitem__, range(min(len(items), _LOOK)))
+    for number, item in enumerate(again):
+        if not _equal(items[number], item):
             raise InputError(
                 f"population: item {number} of {type(dataset).__name__} is another one each time it is read, as with a "
                 f"random augmentation. Give the dataset without it; TorchTrainer(augmentation=…) takes one."
@@ -128,6 +130,8 @@ def opened(
 
 
 def _opened(x: Any, y: Any, ids: Any, classes: Any, leave_out: Sequence[str]) -> tuple[Any, ...]:
+    if is_made_by(x, "torch.utils.data", "DataLoader") and x.collate_fn.__name__ == "default_collate":
+        x = x.dataset
     _refuse_what_is_not_records(x)
     if (records := recognised(x)) is not None:
         return records, records.labels() if y is None else y, ids, classes
@@ -142,6 +146,9 @@ def _opened(x: Any, y: Any, ids: Any, classes: Any, leave_out: Sequence[str]) ->
     if is_frame(x):
         _refuse_repeated(x, y, ids)
         y, ids, kept = _split(x, list(x.columns), y, ids, leave_out, lambda name: x[name])
+        index: Any = getattr(x, "index", None)
+        if ids is None and getattr(index, "is_unique", False) and all(isinstance(name, str) for name in index):
+            ids = index.to_numpy()  # names of rows; numbers may only be left of an earlier choice
         return x[kept] if len(kept) < len(x.columns) else x, y, ids, classes
     if isinstance(x, Mapping):
         y, ids, kept = _split(x, list(x), y, ids, leave_out, x.__getitem__)
@@ -222,8 +229,11 @@ def _refuse_repeated(frame: Any, y: Any, ids: Any) -> None:
 def _refuse_what_is_not_records(x: Any) -> None:
     """One line for what looks like data and is not: loaders, several splits, lazy frames."""
     name = type(x).__name__
-    if is_made_by(x, "torch.utils.data", "DataLoader"):
-        raise InputError("population: a DataLoader is not data; give its dataset, Population(loader.dataset).")
+    if is_made_by(x, "torch.utils.data", "DataLoader"):  # one that pads batches by itself; see `opened`
+        raise InputError(
+            "population: the DataLoader makes batches by a collate_fn of its own, and records are needed one by one; "
+            "give its dataset, with items of one length: Population(loader.dataset)."
+        )
     if name in ("DatasetDict", "IterableDatasetDict") and comes_from(x, "datasets"):
         first, *more = [repr(key) for key in x]
         second = more[0] if more else first
@@ -231,8 +241,10 @@ def _refuse_what_is_not_records(x: Any) -> None:
             f"population: a {name} holds several splits; give one, such as data[{first}], or two: "
             f"Population.from_parts(Population(data[{first}], …), Population(data[{second}], …))."
         )
-    if name == "IterableDataset" or is_made_by(x, "torch.utils.data", "IterableDataset"):
-        raise InputError("population: an IterableDataset has no rows by number; give a dataset with a length.")
+    if name == "IterableDataset" and comes_from(x, "datasets"):
+        raise InputError(
+            "population: a stream has no rows by number; read it first: datasets.Dataset.from_list(list(stream))."
+        )
     if comes_from(x, "datasets") and x.format["type"] == "custom":
         raise InputError(
             "population: the dataset has a transform that runs when an item is read, and only its columns are read "

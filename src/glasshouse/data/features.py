@@ -234,5 +234,6 @@ def _refuse_other_lengths(values: Sequence[Any], place: str) -> None:
             shown = [tuple(one) if not isinstance(one, int) else one for one in (shape, shapes[0])]
             raise InputError(
                 f"{place}: record {number} has {what} {shown[0]}, but record 0 has {shown[1]}; pad them to one length, "
-                f"such as tokenizer(texts, padding=True), or leave such records out."
+                f"such as tokenizer(texts, padding=True), or with their lengths for a module of both: "
+                f'Population({{"x": pad_sequence(list_of_tensors, batch_first=True), "lengths": lengths}}, y).'
             )

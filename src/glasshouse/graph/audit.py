@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
 from torch import nn
-from torch_geometric.data import Data
+from torch_geometric.data import Data, HeteroData
 
 from glasshouse.attacks import Attack
 from glasshouse.attacks.registry import AttackChoice, chosen_attacks
@@ -54,6 +54,7 @@ from glasshouse.graph.models.profile import Profiled, node_logits, profile_model
 from glasshouse.graph.programs.trace import traced
 from glasshouse.graph.rule.self_check import check_engine
 from glasshouse.graph.scene import Scene
+from glasshouse.graph.training.kinds import plain_arguments
 from glasshouse.graph.training.setting import (
     Setting,
     check_setting,
@@ -79,7 +80,7 @@ _NO_TOGGLES = (
 
 @documented
 def audit(
-    data: Data,
+    data: Data | HeteroData,
     *,
     model: Model | None = None,
     members: ArrayLike | None = None,
@@ -107,8 +108,11 @@ def audit(
     `glasshouse.audit` for graphs: common options have the same name, order and default; the last five are for graphs.
 
     Args:
-        data: the graph: ``x`` [n, features], ``edge_index`` [2, edges], ``y`` [n], members and non-members; perhaps
-            with ``edge_weight`` [edges] and ``edge_attr`` [edges] or [edges, d], for models with parameters for them.
+        data: the graph: ``x`` [n, features], ``edge_index`` [2, edges], ``y`` [n], members and non-members; -1 (or
+            NaN) for a node without a label, which is not audited but stays in the graph. Perhaps with ``edge_weight``
+            [edges], ``edge_attr`` [edges] or [edges, d] and ``edge_type`` [edges], for models with parameters for them.
+            Or a ``HeteroData`` of which one kind of nodes has labels: members, nodes and ids are then of this kind, and
+            a model is called with dicts.
         model: the target, ``(x, edge_index) -> logits`` or ``data -> logits``; a black box is enough. None trains one
             on ``members``. A given model needs its ``members`` and the ``trainer`` that trained it.
         trainer: ``(data, members, seed) -> model``, as the target was trained; by default `GNNTrainer`, if no model is
@@ -138,6 +142,9 @@ def audit(
         >>> result.table()["attack"]
         array(['base'], dtype='<U4')
     """
+    if isinstance(data, HeteroData):
+        same = {name: value for name, value in locals().items() if name != "data"}
+        return audit(**{**same, **plain_arguments(data, model=model, members=members, trainer=trainer)})
     if advise is not None:
         same = {name: value for name, value in locals().items() if name not in ("data", "advise")}
         return audit_and_advise(audit, data, budget=advise, usual=GNNTrainer(setting=setting), **same)
@@ -157,7 +164,10 @@ def audit(
     if units is not None and (minutes is not None or (nodes is not None and not np.ndim(nodes))):
         raise InputError("unit: a sample of nodes would split units; audit all nodes, or name whole units' nodes.")
     truth = checked_members(model, members, count, seed=seed, ids=known_ids, units=units)
-    chosen = chosen_nodes(nodes, data, ids=known_ids, members=truth, seed=seed)
+    context = (graph.y < 0).cpu().numpy()
+    if members is None:
+        truth |= context
+    chosen = chosen_nodes(nodes, graph, ids=known_ids, members=truth, seed=seed)
     owner = _owner(data, model, trainer, setting)
     theirs = owner if attacker.trainer is None else attacker.trainer
     check_trainer(theirs, place="attacker.trainer")
@@ -194,6 +204,8 @@ def audit(
         compute=compute,
         units=units,
     )
+    if context.any():  # as in the target's training graph; who is a member is asked of labelled nodes alone
+        plan = dataclasses.replace(plan, members=np.where(context, truth, plan.members))
     named, budget = attacks is not DEFAULT_ATTACKS, ""
     made, refused = check_attacks(made, plan.members[:, empty.nodes], named=named)
     target, seconds = train_shadows(
@@ -209,14 +221,14 @@ def audit(
         fit = within_minutes(scene, made, minutes=minutes, began=began, least=least, seed=seed)
         made, left_out, budget = fit.attacks, {**left_out, **fit.left_out}, fit.note
         if fit.nodes < len(scene.nodes):
-            chosen = chosen_nodes(fit.nodes, data, ids=known_ids, members=truth, seed=seed)
+            chosen = chosen_nodes(fit.nodes, graph, ids=known_ids, members=truth, seed=seed)
             profiled = scene.profiled()
             scene = Scene(seen, profiled[0], profiled[1:], plan.members, **{**common, "nodes": chosen.nodes})
             fprs = checked_rates(fprs, truth[scene.nodes])
     _ = scene.evidence  # before anything is toggled: answers that are not logits are reported here
     asked = scene.asked
     audited_units = None if units is None else units.at(scene.nodes)
-    labels, edges, population = data.y.cpu().numpy(), data.edge_index.cpu().numpy(), GraphPopulation(data)
+    labels, edges, population = graph.y.cpu().numpy(), data.edge_index.cpu().numpy(), GraphPopulation(data)
     context = Context(
         title=title,
         about=" ".join([about or str(getattr(data, "about", "") or ""), *_oddities(data)]).strip(),
@@ -327,9 +339,9 @@ def _is_default(model: Model, ours: nn.Module) -> bool:
 def _column_order(target: Profiled, data: Data, members: BoolArray, setting: Setting) -> tuple[str, ...]:
     """A note if the target's columns seem to be in another order than the labels, by its answers about members."""
     labels = data.y.cpu().numpy().astype(np.int64)
-    chosen = node_choices(target, data, members, setting=setting)
+    chosen, own = node_choices(target, data, members, setting=setting), labels[members]
     classes = np.arange(max(int(labels.max()), int(chosen.max(initial=0))) + 1)
-    return column_order_note(chosen, labels[members], classes)
+    return column_order_note(chosen[own >= 0], own[own >= 0], classes)
 
 
 def _doubts(scene: Scene, trainer: Trainer, data: Data, members: BoolArray) -> tuple[str, ...]:

@@ -23,7 +23,7 @@ from glasshouse.core.outputs import losses_from_logits
 from glasshouse.data import as_ids, as_members
 from glasshouse.evidence import Evidence, Kind
 from glasshouse.evidence.simulation import SimulatedTarget, check_simulation, reference_rows
-from glasshouse.graph.data.checking import CheckedGraph, checked_graph
+from glasshouse.graph.data.checking import CheckedGraph, checked_graph, labelled_nodes
 from glasshouse.graph.models.networks import Model, model_device
 from glasshouse.graph.models.profile import AnyModel, Profiled, node_logits, profile_models, raw_models, refuse_caches
 from glasshouse.graph.models.tensor_cache import Memory
@@ -75,7 +75,8 @@ class Scene:
         target: the model under audit, ``(x, edge_index) -> logits``.
         shadows: the K shadow models.
         shadow_members: [K, n] which nodes trained which shadow model.
-        nodes: ids of the audited nodes; all by default.
+        nodes: ids of the audited nodes; all that have a label by default. The others are context: no model has a loss
+            on them, and they are members of every sampled training set if all shadow models were trained with them.
         ids: [n] names of the nodes; their numbers by default. Those of the audited nodes are the scene's ``ids``.
         setting: ``"inductive"``, or ``"transductive"`` if models were trained on the whole graph with the members'
             labels; models are then asked only about the whole graph.
@@ -111,13 +112,16 @@ class Scene:
         graph = checked_graph(data)
         check_setting(setting)
         count = int(graph.num_nodes)
-        chosen = np.arange(count) if nodes is None else np.asarray(nodes)
+        labelled = np.arange(count)[labelled_nodes(graph)]
+        chosen = labelled if nodes is None else np.asarray(nodes)
         if chosen.dtype == np.bool_:
             chosen = np.flatnonzero(as_members(chosen, (count,), place="nodes"))
         if chosen.dtype.kind not in "iu" or (len(chosen) and not (chosen.min() >= 0 and chosen.max() < count)):
             raise InputError(f"nodes: give ids of nodes, whole numbers from 0 to {count - 1}.")
         if len(np.unique(chosen)) != len(chosen) or not len(chosen):
             raise InputError("nodes: none, or one of them twice; give each audited node once.")
+        if lost := len(np.setdiff1d(chosen, labelled)):
+            raise InputError(f"nodes: {lost} of {len(chosen)} have no label and cannot be audited; leave them out.")
         members = as_members(shadow_members, (len(shadows), count), place="shadow_members")
         for name, value in {
             "data": graph,
@@ -165,6 +169,24 @@ class Scene:
         """Which attacks can look at it; those on graphs toggle nodes, which is no signal for a transductive model."""
         return ("records", "graph") if self.setting == "inductive" else ("records",)
 
+    @cached_property
+    def labelled(self) -> slice | IntArray:
+        """Where the nodes with a label are: all of them, or positions [L], ascending."""
+        return labelled_nodes(self.data)
+
+    @cached_property
+    def among_labelled(self) -> IntArray:
+        """[N] where the audited nodes are among those with a label."""
+        return self.nodes if isinstance(self.labelled, slice) else np.searchsorted(self.labelled, self.nodes)
+
+    @property
+    def outside(self) -> BoolArray:
+        """[K, n] which shadow models may judge a node offline: those not trained on it; all for context."""
+        outside = ~self.shadow_members
+        if not isinstance(self.labelled, slice):
+            outside[:, self.data.y.cpu().numpy() < 0] = True
+        return outside
+
     def audited(self, values: ArrayLike) -> NDArray[Any]:
         """The entries of the audited nodes, [N], from an array with one entry per node of the graph."""
         return np.asarray(values)[self.nodes]
@@ -184,11 +206,14 @@ class Scene:
         """Evidence about every node from queries about the whole graph that the attacker knows."""
         return self._evidence("whole graph", None)
 
-    def of_nodes(self, evidence: Evidence) -> Evidence:
-        """Evidence about the audited nodes only."""
+    def of_nodes(self, evidence: Evidence, nodes: slice | IntArray | None = None) -> Evidence:
+        """Evidence about some nodes only, by default the audited ones."""
+        at = self.nodes if nodes is None else nodes
+        if isinstance(at, slice):  # all of them
+            return evidence
         # not by `of_records`, which leaves another order in memory: the last bits of sums depend on it
         part: dict[str, Any] = {
-            name: value[:, self.nodes] if name.startswith("shadow") else value[self.nodes]
+            name: value[:, at] if name.startswith("shadow") else value[at]
             for name, value in vars(evidence).items()
             if isinstance(value, np.ndarray)
         }
@@ -261,7 +286,7 @@ class Scene:
 
     def _references_of(self, k: int) -> IntArray:
         """[R] the shadow models that simulated target k is compared with."""
-        rows = reference_rows(self.shadow_members, k)
+        rows = reference_rows(self.shadow_members[:, self.labelled], k)
         if rows.shape[1] != 1:
             raise InputError("shadow_members: on graphs, draw shadow models in complementary pairs or at random.")
         return rows[:, 0]
@@ -286,7 +311,7 @@ class Scene:
 
     def _evidence(self, query: str, edges: Tensor | None) -> Evidence:
         """Losses and logits of all models on all nodes, asked with the edges at these positions, or with all."""
-        labels = self.data.y.cpu().numpy().astype(np.int64)
+        labels = self.data.y.cpu().numpy().astype(np.int64).clip(min=0)  # without a label: an answer that nobody uses
         if query not in self._pool.kept:
             with self.keeping():
                 self._pool.kept[query] = self._asked(edges, labels)

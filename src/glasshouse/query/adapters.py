@@ -14,6 +14,7 @@ from glasshouse.core.arrays import BoolArray, FloatArray, IntArray
 from glasshouse.core.errors import InputError, first_line
 from glasshouse.core.optional import is_module
 from glasshouse.data import Population, Records
+from glasshouse.query.native import are_dicts, native_asker, rows_of_dicts
 from glasshouse.training.sklearn import check_task, habits_of, parts_of, single_precision
 
 if TYPE_CHECKING:
@@ -58,7 +59,8 @@ def asker(model: Any, population: Population, *, device: str | None = None) -> C
 
     def careful(x: Any) -> Any:
         try:
-            return ask(x)
+            answer = ask(x)
+            return rows_of_dicts(answer, population) if are_dicts(answer) else answer
         except InputError:
             raise
         except Exception as error:
@@ -78,6 +80,8 @@ def _plain_asker(model: Any, population: Population, device: str | None) -> Call
         raise InputError(f"model: is the class {model.__name__}; give a model that was trained on the members.")
     if isinstance(population.x, Records) and callable(model) and not hasattr(model, "predict_proba"):
         return population.x.asker(model, device=device)
+    if (native := native_asker(model, population)) is not None:  # a model of Keras may be a torch module too
+        return native
     if is_module(model):
         return module_asker(model, population, device=device)
     if hasattr(model, "predict_proba"):
@@ -104,17 +108,13 @@ def _plain_asker(model: Any, population: Population, device: str | None) -> Call
     name = type(model).__name__
     if hasattr(model, "fit"):
         raise InputError(
-            f"model: {name} has no predict_proba: it is not fitted yet, or it gives no probabilities. Fit it on the "
-            f'members; probabilities come from voting="soft", probability=True or sklearn.calibration.'
-            f"CalibratedClassifierCV. {LABELS_ADVICE}"
+            f"model: {name} has no predict_proba or decision_function: it is not fitted yet, or it gives no "
+            f'probabilities. Fit it on the members; probabilities come from voting="soft", probability=True or '
+            f"sklearn.calibration.CalibratedClassifierCV. {LABELS_ADVICE}"
         )
-    such = ""
-    if name == "Booster":  # of a library
-        xgboost = type(model).__module__.startswith("xgboost")
-        such = f", such as {'lambda x: booster.predict(xgboost.DMatrix(x))' if xgboost else 'booster.predict'}"
     raise InputError(
         f"model: {name} cannot be queried. Give a torch module, an estimator with predict_proba, or a callable "
-        f"x -> logits{such}."
+        f"x -> logits, such as lambda x: model.score_all_classes(x)."
     )
 
 
@@ -122,6 +122,8 @@ def value_asker(model: Any, population: Population, *, device: str | None, what:
     """A function that queries a model for what its ``predict`` gives, ``"predictions"`` or ``"labels"``."""
     if is_module(model):
         return module_asker(model, population, device=device)
+    if (native := native_asker(model, population, margins=False)) is not None:
+        return native
     if hasattr(model, "predict"):
         check_task(model, population, place="model")
         single = any(habits_of(part).single for _, part in parts_of(model))

@@ -17,6 +17,7 @@ from glasshouse.core.errors import InputError
 from glasshouse.core.optional import is_module
 from glasshouse.data import Population, Records, row_batches, select
 from glasshouse.query.adapters import LABELS_ADVICE, KeptAnswers, asker
+from glasshouse.query.native import margin_notes
 from glasshouse.query.vote_step import ShareFinder, Shares, StepFinder, shares_note, whole_shares
 
 Kind = Literal["logits", "probabilities"] | Shares
@@ -259,7 +260,7 @@ class _Source:
         self.again = kind is None
         self.mixed = False  # whether a later batch does not hold probabilities
         self.fault: InputError | None = None
-        self.notes: tuple[str, ...] = ()
+        self.notes = margin_notes(model)
         self.lowest, self.highest = np.inf, -np.inf  # of what is taken for logits
         self.kept: NDArray[Any] | None = None
         if isinstance(model, KeptAnswers):

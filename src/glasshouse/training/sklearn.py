@@ -300,8 +300,9 @@ class SklearnTrainer:
     answers with the population's labels.
 
     Args:
-        estimator: anything with ``fit`` and ``predict_proba``: a classifier or a pipeline that ends in one. For a
-            regression a regressor; if labels alone are asked for, ``predict`` is enough.
+        estimator: anything with ``fit`` and ``predict_proba``: a classifier or a pipeline that ends in one; or with
+            ``decision_function``, whose margins are then used as logits. For a regression a regressor; if labels
+            alone are asked for, ``predict`` is enough.
         weights: [N] how much each record of the population counts, for estimators whose ``fit`` takes sample weights.
 
     Example:
@@ -347,10 +348,12 @@ class SklearnTrainer:
         With ``labels_only`` models are only asked for labels, so that no probabilities are needed.
         """
         check_task(self.estimator, population)
-        enough = population.regression or population.own_loss or labels_only or hasattr(self.estimator, "predict_proba")
+        scores = hasattr(self.estimator, "predict_proba") or hasattr(self.estimator, "decision_function")
+        enough = population.regression or population.own_loss or labels_only or scores
         if not enough and not _knows_later(self.estimator):
+            name = type(self.estimator).__name__
             raise InputError(
-                f"estimator: {type(self.estimator).__name__} has no predict_proba, and an audit needs probabilities. "
+                f"estimator: {name} has no predict_proba or decision_function, and an audit needs one. "
                 f"Wrap it in sklearn.calibration.CalibratedClassifierCV, switch its option on, such as "
                 f'voting="soft" or probability=True, or ask for labels alone, which shows less: '
                 f"audit(…, attacker=Attacker(query=LabelOnly()))."

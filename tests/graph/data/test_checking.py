@@ -12,7 +12,7 @@ from torch_geometric.data import Data
 
 from glasshouse.core.errors import InputError
 from glasshouse.graph import GNNTrainer, Scene, audit, toggle_losses
-from glasshouse.graph.data.checking import check_edges, check_graph, graph_faults
+from glasshouse.graph.data.checking import check_edges, check_graph, checked_graph, graph_faults
 
 PARTS = {"x": torch.eye(3), "edge_index": torch.tensor([[0, 1], [1, 0]]), "y": torch.tensor([0, 1, 0])}
 MEMBERS = np.array([True, True, False])
@@ -36,7 +36,7 @@ BAD: list[tuple[dict[str, Any], str]] = [
     ({"edge_attr": np.ones(2)}, "data.edge_attr: is not a torch tensor"),
     ({"edge_attr": torch.ones(2, 3, 1)}, r"data.edge_attr: has shape \(2, 3, 1\).*, \[2\] or \[2, d\]"),
     ({"edge_attr": torch.full((2, 2), torch.inf)}, "data.edge_attr: edge 0 has a NaN or infinite value"),
-    ({"edge_type": torch.tensor([0, 1])}, "data.edge_type: models with several kinds of edges cannot be audited"),
+    ({"edge_type": torch.tensor([0.5, 1])}, "data.edge_type: has type torch.float32"),
     ({"y": torch.tensor([0, 1])}, r"data.y: has shape \(2,\) for 3 nodes"),
     ({"y": torch.tensor([[0], [1], [0]])}, r"data.y: has shape \(3, 1\) for 3 nodes"),
     ({"y": torch.tensor([0.0, 1.5, 1.0])}, "data.y: some labels are not whole numbers"),
@@ -70,19 +70,19 @@ def test_all_faults_are_named_at_once() -> None:
     assert [fault.split(":")[0] for fault in caught.value.faults] == ["data.x", "data.edge_index", "data.y"]
 
 
-@pytest.mark.parametrize(
-    ("y", "message"),
-    [
-        ([0, -1, 1], "data.y: 1 nodes have no label"),
-        ([0.0, torch.nan, 1.0], "data.y: 1 nodes have no label"),
-        ([1, 1, 1], "data.y: all nodes have one label"),
-    ],
-)
-def test_an_audit_needs_labels_that_training_can_do_without(y: list[float], message: str) -> None:
+@pytest.mark.parametrize("y", [[1, 1, 1], [1, -1, 1], [torch.nan, 0.0, 0.0]])
+def test_an_audit_needs_labels_that_training_can_do_without(y: list[float]) -> None:
     data = Data(**(PARTS | {"y": torch.tensor(y)}))
     assert graph_faults(data) == []
-    with pytest.raises(InputError, match=message):
+    with pytest.raises(InputError, match="data.y: all nodes have one label, or none"):
         check_graph(data, labelled=True)
+
+
+@pytest.mark.parametrize("missing", [-1.0, torch.nan])
+def test_nodes_without_a_label_stay_in_a_checked_graph(missing: float) -> None:
+    graph = checked_graph(Data(**(PARTS | {"y": torch.tensor([0.0, missing, 1.0])})))
+    assert graph.y.tolist() == [0, -1, 1]
+    assert not graph.y.is_floating_point()
 
 
 def test_whole_numbers_may_be_written_as_floats() -> None:

@@ -170,7 +170,7 @@ def test_the_audit_of_a_graph_sends_records_and_lists_of_one_to_the_right_place(
     for given_, message in (
         (Population(GRAPHS), r"data: a Population of records. Call glasshouse.audit"),
         (GRAPHS[:1], r"holds one graph. Call glasshouse.graph.audit\(data\[0\]"),
-        (HeteroData(), "several kinds of nodes"),
+        (HeteroData(), r"0 kinds of nodes have labels y \(none\); one kind is audited at a time"),
     ):
         with pytest.raises(InputError, match=message):
             glasshouse.graph.audit(given_)

@@ -44,7 +44,7 @@ FIRST = torch.tensor([0])
         (graph(edge_index=torch.tensor([[0], [7]])), EVERYONE, FIRST, "data.edge_index: names nodes outside"),
         (graph(y=torch.tensor([0, 1])), EVERYONE, FIRST, r"data.y: has shape \(2,\) for 3 nodes"),
         (graph(y=torch.tensor([0.0, 1.5, 1.0])), EVERYONE, FIRST, "data.y: some labels are not whole numbers"),
-        (graph(y=torch.tensor([0, 1, -1])), EVERYONE, FIRST, "data.y: 1 nodes in masks or targets have no label"),
+        (graph(y=torch.tensor([-1, 1, 0])), EVERYONE, FIRST, "data.y: 1 target nodes have no label"),
     ],
 )
 def test_bad_input_is_named_with_its_remedy(data: Data, masks: Tensor, nodes: Tensor, message: str) -> None:

@@ -16,6 +16,7 @@ from glasshouse.core.arrays import BoolArray, FloatArray
 from glasshouse.core.errors import InputError
 from glasshouse.evidence import Mode
 from glasshouse.graph.attacks.graph_attack import GraphAttack
+from glasshouse.graph.data.checking import with_context
 from glasshouse.graph.rule.question import Hops
 from glasshouse.graph.rule.toggling import toggle_seconds
 from glasshouse.graph.sampling.posterior import log_odds
@@ -195,7 +196,7 @@ class GBASE(GraphAttack):
         prior = np.asarray(self.prior, dtype=np.float64)
         if prior.shape not in ((), (count,)):
             raise InputError(f"prior: {prior.size} numbers for {count} nodes; give one, or one per node.")
-        return np.broadcast_to(prior, (count,))
+        return with_context(np.broadcast_to(prior, (count,)), scene.data, scene.shadow_members)
 
 
 def with_truth(attack: Attack[Any], members: BoolArray) -> Attack[Any]:

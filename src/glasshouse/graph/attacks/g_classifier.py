@@ -54,10 +54,10 @@ class GClassifier(GraphAttack):
         return ShadowClassifier(hidden=self.hidden, examples=self.examples, epochs=self.epochs, seed=self.seed)
 
     def _case(self, scene: Scene) -> Case:
-        alone, within = scene.zero_hop, scene.whole_graph
+        alone, within = (scene.of_nodes(one, scene.labelled) for one in (scene.zero_hop, scene.whole_graph))
         answers = _features(alone.shadow_logits, within.shadow_logits)
-        asked = _features(alone.target_logits, within.target_logits)[scene.nodes]
-        return self._learner.drawn(Case(answers, scene.shadow_members.reshape(-1), asked))
+        asked = _features(alone.target_logits, within.target_logits)[scene.among_labelled]
+        return self._learner.drawn(Case(answers, alone.shadow_members.reshape(-1), asked))
 
     def queries(self, scene: Scene) -> QueryCount:
         """The target twice about each node, and the shadow models about the examples."""

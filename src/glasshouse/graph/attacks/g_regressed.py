@@ -75,7 +75,7 @@ class GRegressed(GraphAttack):
         asked = _asked(scene)
         signals = np.concatenate([mean_margins(side_moments(evidence, self.mode)) for evidence in asked], axis=1)
         margins = np.stack([loss_to_margin(evidence.target_loss) for evidence in asked], axis=1)
-        return self._posteriors(self._fit(scene), signals, margins)[scene.nodes]
+        return self._posteriors(scene, self._fit(scene), signals, margins)
 
     def simulated_scores(self, scene: Scene) -> Iterator[tuple[FloatArray, BoolArray]]:
         """Posteriors and members, [nodes] each, of each simulated target, by the numbers that also judge the target.
@@ -85,7 +85,7 @@ class GRegressed(GraphAttack):
         """
         fit = self._fit(scene)
         for signals, margins, members in self._examples(_asked(scene)):
-            yield self._posteriors(fit, signals, margins)[scene.nodes], members[scene.nodes]
+            yield self._posteriors(scene, fit, signals, margins), members[scene.among_labelled]
 
     def _fit(self, scene: Scene) -> SidesFit:
         asked = _asked(scene)
@@ -100,9 +100,10 @@ class GRegressed(GraphAttack):
             margins = np.stack([target.statistic for target in targets], axis=1)
             yield Example(signals, margins, targets[0].members)
 
-    def _posteriors(self, fit: SidesFit, signals: FloatArray, margins: FloatArray) -> FloatArray:
-        ratio = fit.log_ratio(signals, margins)
-        return np.asarray(expit(ratio + prior_log_odds(self.prior, len(ratio))))
+    def _posteriors(self, scene: Scene, fit: SidesFit, signals: FloatArray, margins: FloatArray) -> FloatArray:
+        odds = prior_log_odds(self.prior, int(scene.data.num_nodes))
+        own = odds[scene.labelled] if odds.ndim else odds
+        return np.asarray(expit(fit.log_ratio(signals, margins) + own))[scene.among_labelled]
 
     def queries(self, scene: Scene) -> QueryCount:
         """The target and the references twice about each audited node; all other answers are used for the fit."""
@@ -114,4 +115,4 @@ class GRegressed(GraphAttack):
 
 def _asked(scene: Scene) -> tuple[Evidence, ...]:
     """Evidence about all nodes, queried alone and in the whole graph."""
-    return scene.zero_hop, scene.whole_graph
+    return tuple(scene.of_nodes(one, scene.labelled) for one in (scene.zero_hop, scene.whole_graph))

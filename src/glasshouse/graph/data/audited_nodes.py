@@ -14,6 +14,7 @@ from glasshouse.core.errors import InputError
 from glasshouse.core.randomness import generator
 from glasshouse.data import as_members
 from glasshouse.evaluation.intervals import Sampled
+from glasshouse.graph.data.checking import labelled_nodes
 
 _LEVELS = (0.25, 0.5, 0.75, 0.9, 0.99)  # of degrees, where strata are cut: hubs have one of their own
 _LEAST = 2.0  # nodes that a stratum gives: a variance within it needs two
@@ -36,15 +37,16 @@ class ChosenNodes(NamedTuple):
 
 
 def sample_nodes(data: Data, count: int, *, seed: int) -> NodeSample:
-    """Draw nodes at random within strata of class and degree.
+    """Draw nodes with a label at random within strata of class and degree.
 
     A stratum gives its share of the sample, rounded up or down at random, so that each node of the graph is drawn with
     the same chance: plain shares and means of the sample estimate those of the graph without weights. Since classes and
     degrees are in the sample as in the graph, such figures vary less than those of a plain random sample.
     """
-    size = int(data.num_nodes)
-    labels = np.unique(data.y.cpu().numpy(), return_inverse=True)[1].astype(np.int64)
-    degree = np.bincount(data.edge_index[1].cpu().numpy(), minlength=size)
+    among = np.arange(int(data.num_nodes))[labelled_nodes(data)]
+    size = len(among)
+    labels = np.unique(data.y.cpu().numpy()[among], return_inverse=True)[1].astype(np.int64)
+    degree = np.bincount(data.edge_index[1].cpu().numpy(), minlength=int(data.num_nodes))[among]
     group = np.searchsorted(np.unique(np.quantile(degree, _LEVELS)), degree, side="left")
     cell = labels * (len(_LEVELS) + 1) + group  # nodes of one class and a similar degree are next to each other
     wanted = np.asarray(np.bincount(cell) * (count / size), dtype=np.float64)
@@ -57,7 +59,7 @@ def sample_nodes(data: Data, count: int, *, seed: int) -> NodeSample:
     order = np.lexsort((random.random(size), stratum))  # a random order within each stratum
     place = np.arange(size) - np.repeat(np.cumsum(sizes) - sizes, sizes)  # within the stratum
     nodes = np.sort(order[place < np.repeat(taken, sizes)])
-    return NodeSample(nodes, stratum[nodes], sizes)
+    return NodeSample(among[nodes], stratum[nodes], sizes)
 
 
 def _merged(wanted: FloatArray) -> IntArray:
@@ -83,9 +85,11 @@ def chosen_nodes(
     seed: int,
 ) -> ChosenNodes:
     """What an audit means by ``nodes``: None for all, a number for a sample, or the nodes themselves."""
-    size = len(ids)
+    labelled = labelled_nodes(data)
+    size = len(ids[labelled])
+    context = "" if size == len(ids) else context_note(size, members[(data.y < 0).cpu().numpy()])
     if nodes is None:
-        return ChosenNodes(None)
+        return ChosenNodes(None, note=context)
     if not (isinstance(nodes, bool | np.bool_) or np.ndim(nodes)):
         try:
             count = operator.index(cast("int", nodes))
@@ -94,12 +98,21 @@ def chosen_nodes(
         if count < 1:
             raise InputError(f"nodes: {count} is too few; give how many nodes to audit, such as 20000, or their ids.")
         if count >= size:
-            return ChosenNodes(None)
+            return ChosenNodes(None, note=context)
         found = sample_nodes(data, count, seed=seed)
-        sampled = Sampled(strata=found.strata, sizes=found.sizes, members=int(members.sum()))
-        return ChosenNodes(found.nodes, sampled, sampled.sentence("nodes"))
+        sampled = Sampled(strata=found.strata, sizes=found.sizes, members=int(members[labelled].sum()))
+        return ChosenNodes(found.nodes, sampled, " ".join([sampled.sentence("nodes"), context]).strip())
     given = np.asarray(nodes)
     chosen = np.flatnonzero(as_members(given, (size,), place="nodes", ids=ids)) if given.dtype.kind == "U" else given
     named = int(chosen.sum()) if chosen.dtype == np.bool_ else len(chosen)
     note = f"{named} of {size} nodes were audited; who named them is not random, so the figures hold for these alone."
-    return ChosenNodes(chosen, note=note if named < size else "")
+    return ChosenNodes(chosen, note=" ".join(filter(None, [note if named < size else "", context])))
+
+
+def context_note(labelled: int, present: BoolArray) -> str:
+    """What a report says about nodes without a label, bool [U] whether they were in the graph of the training."""
+    trained = "all of them were" if present.all() else f"{int(present.sum())} of them were"
+    return (
+        f"{len(present)} nodes have no label, so they are context: they send messages, but {labelled} others are "
+        f"audited. By members, {trained} in the graph that trained the target, and so it is with the shadow models."
+    )

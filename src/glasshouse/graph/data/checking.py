@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 from torch import Tensor
 from torch_geometric.data import Data
 
+from glasshouse.core.arrays import BoolArray, FloatArray, IntArray
 from glasshouse.core.errors import InputError, raise_faults
 from glasshouse.core.numerics import not_finite
 from glasshouse.graph.models.edge_values import EDGE_VALUES
@@ -20,15 +21,37 @@ _WHOLE = (torch.int8, torch.int16, torch.int32, torch.int64, torch.uint8)
 
 
 class CheckedGraph(Data):  # type: ignore[misc]
-    """A graph without faults, every node labelled: who is given one does not check it again; see `checked_graph`."""
+    """A graph without faults: who is given one does not check it again; see `checked_graph`."""
 
 
 def checked_graph(data: Any) -> CheckedGraph:
-    """The same graph as one that was checked, for an audit; its tensors are those of ``data``."""
+    """The same graph as one that was checked, for an audit; its tensors are those of ``data``.
+
+    A node without a label has -1.
+    """
     if isinstance(data, CheckedGraph):
         return data
     raise_faults(graph_faults(data, labelled=True))
-    return CheckedGraph.from_dict(data.to_dict())  # type: ignore[no-any-return]
+    graph: CheckedGraph = CheckedGraph.from_dict(data.to_dict())
+    missing = ~(graph.y >= 0)  # NaN is not >= 0 either
+    if bool(missing.any()):
+        graph.y = graph.y.masked_fill(missing, -1).long()
+    return graph
+
+
+def labelled_nodes(data: Data) -> slice | IntArray:
+    """Where the nodes with a label are, ascending: all of them, or positions [L]; the others are never audited."""
+    found = (data.y >= 0).cpu().numpy()
+    return slice(None) if found.all() else np.flatnonzero(found).astype(np.int64)
+
+
+def with_context(chances: FloatArray, data: Data, members: BoolArray, *, odds: bool = False) -> FloatArray:
+    """Chances of membership, or log-odds, [n] in which nodes without a label are fixed: all models [K, n] saw them."""
+    context = (data.y < 0).cpu().numpy()
+    if not context.any():
+        return chances
+    known = members.all(axis=0).astype(np.float64)
+    return np.where(context, np.where(known, np.inf, -np.inf) if odds else known, chances)
 
 
 def check_graph(data: Any, *, labelled: bool = False, nodes: ArrayLike | None = None, place: str = "data.") -> None:
@@ -49,7 +72,7 @@ def check_edges(data: Any, count: int) -> None:
 def graph_faults(
     data: Any,
     *,
-    labelled: bool = False,  # whether every node must have a label, of two classes or more, as in an audit
+    labelled: bool = False,  # whether there must be labels of two classes or more, as in an audit
     nodes: ArrayLike | None = None,  # [n] true for nodes whose features are used, such as members; all by default
     place: str = "data.",  # written before the name of a part: this, or a file
 ) -> list[str]:
@@ -59,7 +82,9 @@ def graph_faults(
     """
     parts = {name: getattr(data, name, None) for name in ("x", "edge_index", "y")}
     if missing := [name for name, value in parts.items() if value is None]:
-        return [f"{place}{name}: is missing; x, edge_index and y are all needed." for name in missing]
+        links = " Models of links are audited by pairs: Population(features_of_pairs, edge_label)."
+        advice = links if getattr(data, "edge_label_index", None) is not None else ""
+        return [f"{place}{name}: is missing; x, edge_index and y are all needed.{advice}" for name in missing]
     if loose := [name for name, value in parts.items() if not isinstance(value, Tensor)]:
         return [f"{place}{name}: {_LOOSE}" for name in loose]
     x, edge_index, y = data.x, data.edge_index, data.y
@@ -68,11 +93,6 @@ def graph_faults(
         faults += [*_edge_faults(edge_index, len(x), place), *_label_faults(y, len(x), place, labelled=labelled)]
     if edge_index.ndim == 2:  # else the number of edges is unknown
         faults += _edge_value_faults(data, edge_index.shape[1], place)
-    if getattr(data, "edge_type", None) is not None:
-        faults.append(
-            f"{place}edge_type: models with several kinds of edges cannot be audited. Set data.edge_type = None if the "
-            f"model was trained without it, or give the kinds as data.edge_attr."
-        )
     return faults
 
 
@@ -89,7 +109,8 @@ def _feature_faults(x: Tensor, nodes: ArrayLike | None, place: str) -> list[str]
     if nodes is not None and np.shape(nodes) == bad.shape:
         bad &= np.asarray(nodes, dtype=np.bool_)
     if bad.any():
-        return [f"{place}x: node {int(bad.argmax())} has a NaN or infinite feature; fill it in first."]
+        advice = "fill it in first, such as by data.x = data.x.nan_to_num()."
+        return [f"{place}x: node {int(bad.argmax())} has a NaN or infinite feature; {advice}"]
     return []
 
 
@@ -118,6 +139,10 @@ def _value_fault(name: str, value: Any, edges: int) -> str:
         return _LOOSE
     if value.layout is not torch.strided or not (value.is_floating_point() or value.dtype in _WHOLE):
         return f"has type {value.dtype} and layout {value.layout}; give a dense tensor of numbers."
+    if name == "edge_type" and (value.is_floating_point() or value.ndim != 1):
+        return (
+            f"has type {value.dtype} and shape {tuple(value.shape)}; give the number of its kind per edge, [{edges}]."
+        )
     wide = name != "edge_weight"
     if not 1 <= value.ndim <= 1 + wide or len(value) != edges:
         wanted = f"[{edges}] or [{edges}, d]" if wide else f"[{edges}]"
@@ -132,12 +157,15 @@ def _value_fault(name: str, value: Any, edges: int) -> str:
 def _label_faults(y: Tensor, count: int, place: str, *, labelled: bool) -> list[str]:
     if y.shape != (count,):
         advice = " Use data.y.squeeze(1)." if y.shape == (count, 1) else ""  # as in OGB
+        if y.ndim == 2 and y.shape[1] > 1 and len(y) == count:
+            advice = " Of several labels per node, each node is audited alone: glasshouse.audit(Population.for_loss("
+            advice += "data.x.numpy(), data.y.numpy()), loss=MultiLabelLoss(), …)."
         return [f"{place}y: has shape {tuple(y.shape)} for {count} nodes; give one class per node, [{count}].{advice}"]
     given = y[~torch.isnan(y)]
     if not bool((given == given.long()).all()):
-        return [f"{place}y: some labels are not whole numbers; give each node the number of its class."]
-    if labelled and (lost := int((~(y >= 0)).sum())):  # NaN is not >= 0 either
-        return [f"{place}y: {lost} nodes have no label; leave them out with data.subgraph(data.y >= 0)."]
-    if labelled and len(torch.unique(y)) < 2:
-        return [f"{place}y: all nodes have one label; a classifier needs two or more."]
+        advice = " For a regression each node is audited alone: glasshouse.audit(Population(data.x.numpy(), "
+        advice += "data.y.numpy(), regression=True), …)."
+        return [f"{place}y: some labels are not whole numbers; give each node the number of its class.{advice}"]
+    if labelled and len(torch.unique(y[y >= 0])) < 2:
+        return [f"{place}y: all nodes have one label, or none; a classifier needs two or more."]
     return []

@@ -167,8 +167,6 @@ def check_one_graph(data: Any) -> None:
         raise InputError("data: it holds one graph. Call glasshouse.graph.audit(data[0], trainer=…).")
     if isinstance(data, Batch | Dataset | list | tuple):
         raise InputError(f"data: a list of graphs; {_ADVICE}.")
-    if isinstance(data, HeteroData):
-        raise InputError("data: graphs with several kinds of nodes or edges are not audited; data.to_homogeneous().")
 
 
 def _check_graphs(graphs: Sequence[Any]) -> None:

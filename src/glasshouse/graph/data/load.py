@@ -6,7 +6,7 @@ import re
 import shutil
 import tempfile
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -25,13 +25,14 @@ from glasshouse.data import as_ids
 from glasshouse.data.named import data_root
 from glasshouse.graph.data.checking import check_graph
 from glasshouse.graph.data.synthetic import citation_graph
+from glasshouse.graph.data.tables import TABLES, graph_from_tables
 from glasshouse.graph.models.edge_values import EDGE_VALUES, edge_values
 from glasshouse.io.arrays import check_array, check_sparse, read_npz, read_safetensors
 from glasshouse.io.documents import read_json
 from glasshouse.io.guarded import guarded
 
 _NEEDED = ("x", "edge_index", "y")
-_NUMBERS = (*_NEEDED, *EDGE_VALUES, "edge_type")  # edge_type is read so that it is refused, not ignored
+_NUMBERS = (*_NEEDED, *EDGE_VALUES)
 ANY_CLASS = "torch_geometric:"
 GRAPH_FILES = (".npz", ".safetensors")
 _FLICKR = ("adj_full.npz", "feats.npy", "class_map.json", "role.json")
@@ -88,8 +89,17 @@ def unpickles(name: str) -> bool:
     return name.startswith(ANY_CLASS) or (name in _SOURCES and _SOURCES[name].cls in _PICKLED)
 
 
-def load_graph(name_or_path: str | Path, *, root: str | Path | None = None) -> Data:
-    """A graph by name or from a file; nothing is downloaded, and nothing is written beside the files.
+def load_graph(
+    name_or_path: Any,
+    *,
+    root: str | Path | None = None,
+    edges: Any = None,
+    label: str | None = None,
+    ids: str | None = None,
+    directed: bool = False,
+    leave_out: Sequence[str] = (),
+) -> Data:
+    """A graph by name, from files, or from networkx; nothing is downloaded, and nothing is written beside the files.
 
     Args:
         name_or_path: one of `graph_names`; ``torch_geometric:CLASS`` or ``torch_geometric:CLASS:NAME`` for any other
@@ -97,8 +107,15 @@ def load_graph(name_or_path: str | Path, *, root: str | Path | None = None) -> D
             CLASS; or the path of an ``.npz`` or ``.safetensors`` file with ``edge_index`` [2, E], ``x`` [n, features],
             ``y`` [n] (-1 where a label is missing), and optionally ``edge_weight`` [E], ``edge_attr`` [E] or [E, d] and
             ``ids`` [n] (in ``.npz`` only). Large arrays that are not compressed stay in the file, which must then not
-            change: float32 features and int64 edges are never copied.
+            change: float32 features and int64 edges are never copied. Or a table of nodes (csv, parquet, a data frame),
+            with ``edges``; or a networkx graph, whose nodes have attributes.
         root: folder of the data sets; ``GLASSHOUSE_DATA`` by default, else ``data`` in the working folder.
+        edges: for a table of nodes, that of edges: columns source and target (from, to; else the first two), by the
+            nodes' ids, and perhaps weight; or pairs [E, 2].
+        label: column or attribute of the labels; by default label, y or class. A node with an empty one has no label.
+        ids: column that edges name nodes by; by default the one that has all of their ends.
+        directed: whether edges of tables lead one way; otherwise each is taken in both directions.
+        leave_out: columns that are not features.
 
     Returns:
         The graph: ``x`` float32 [n, features], ``edge_index`` int64 [2, E], ``y`` int64 [n], -1 where a label is
@@ -110,7 +127,12 @@ def load_graph(name_or_path: str | Path, *, root: str | Path | None = None) -> D
         >>> data = load_graph("synthetic")
         >>> data.num_nodes, data.about[:26]
         (2000, 'A synthetic citation graph')
+        >>> nodes = {"paper": ["a", "b", "c"], "words": [3, 1, 2], "label": ["AI", "AI", "DB"]}
+        >>> load_graph(nodes, edges=[["a", "b"], ["b", "c"]]).edge_index.tolist()
+        [[0, 1, 1, 2], [1, 0, 2, 1]]
     """
+    if not isinstance(name_or_path, str | Path) or Path(name_or_path).suffix.lower() in TABLES:
+        return graph_from_tables(name_or_path, edges, label=label, ids=ids, directed=directed, leave_out=leave_out)
     name = str(name_or_path)
     if name.endswith(GRAPH_FILES):
         return _from_file(Path(name))

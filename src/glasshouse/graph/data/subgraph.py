@@ -23,6 +23,7 @@ class InducedGraph(NamedTuple):
     y: Tensor  # [m]
     edge_weight: Tensor | None = None  # [edges]
     edge_attr: Tensor | None = None  # [edges] or [edges, d]
+    edge_type: Tensor | None = None  # [edges]
 
     def shown(self) -> Data:
         """What a model is given of it: everything but the labels."""

@@ -28,6 +28,8 @@ EDGE_NAMES = {  # what users call such parameters -> the values that are meant
     "edge_attr": "edge_attr",
     "edge_attrs": "edge_attr",
     "edge_features": "edge_attr",
+    "edge_type": "edge_type",
+    "edge_types": "edge_type",
 }
 _OTHER = {"edge_weight": "edge_attr", "edge_attr": "edge_weight"}
 _GRAPH_NAMES = ("data", "graph")  # a first parameter with this name takes the whole graph
@@ -101,9 +103,11 @@ def bind_arguments(model: Any, held: HeldValues = ()) -> Arguments:
 def value_for(parameter: str, axes: Mapping[str, int]) -> str | None:
     """Which of the values of edges, each with its number of axes, a parameter gets: those that it means, or others."""
     meant = EDGE_NAMES[parameter]
-    other = _OTHER[meant]
     if meant in axes:
         return meant
+    if meant == "edge_type":
+        return None
+    other = _OTHER[meant]
     return other if other in axes and (meant == "edge_attr" or axes[other] == 1) else None
 
 

@@ -10,7 +10,7 @@ from torch_geometric.data import Data
 
 from glasshouse.graph.models.tensor_cache import on_device
 
-EDGE_VALUES = ("edge_weight", "edge_attr")
+EDGE_VALUES = ("edge_weight", "edge_attr", "edge_type")
 
 HeldValues = tuple[tuple[str, int], ...]  # names of the values that a graph has, each with its number of axes
 
@@ -31,7 +31,7 @@ def edge_values(data: Any) -> dict[str, Tensor]:
     found = {}
     for name, _ in held_values(data):
         value = getattr(data, name)
-        is_code = name == "edge_attr" and not value.is_floating_point()
+        is_code = name != "edge_weight" and not value.is_floating_point()
         found[name] = value.to(data.x.device, value.dtype if is_code else dtype)
     return found
 

@@ -16,7 +16,6 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from glasshouse.core.outputs import tensor_losses
 from glasshouse.core.progress import open_bar
 from glasshouse.graph.models.profile import Profiled
 from glasshouse.graph.rule.ego_nets import EgoNets, draw_ego_nets
@@ -24,7 +23,7 @@ from glasshouse.graph.rule.engines import Stack, audit_values, register_engine
 from glasshouse.graph.rule.incremental.balls import draw_rings
 from glasshouse.graph.rule.incremental.graph import Edges, MaskedGraph, coalesced, mask_graph
 from glasshouse.graph.rule.incremental.segments import bag_sum, lookup, segment_sum, slices_within, starts_of
-from glasshouse.graph.rule.question import Question, Toggles, check_width
+from glasshouse.graph.rule.question import Question, Toggles, check_width, node_losses
 from glasshouse.graph.rule.reference import induced_losses
 
 _PACKED_RATE = 1e-7  # seconds for one value on two cores
@@ -103,7 +102,7 @@ def _packed_under_mask(
 def _losses(model: Profiled, graph: Data, labels: Tensor, question: Question) -> Tensor:
     """One query: losses [rows]."""
     logits = check_width(model.logits(graph), question)
-    return tensor_losses(logits, labels.clamp(0, logits.shape[-1] - 1))
+    return node_losses(logits, labels)
 
 
 def _index_cost(graph: MaskedGraph, targets: Tensor, radius: int) -> Tensor:

@@ -155,7 +155,7 @@ _KEPT = 2  # lists of models whose stacks are kept; a chain over two shapes asks
 
 def stacks_of(models: Sequence[Profiled], question: Question) -> list[tuple[list[int], Stack]]:
     """The models in stacks of one shape, each with its places; the same ones for all questions in one memory."""
-    given = (*models, question.edge_index, question.edge_weight, question.edge_attr)
+    given = (*models, question.edge_index, question.edge_weight, question.edge_attr, question.edge_type)
     kept: list[tuple[tuple[object, ...], list[tuple[list[int], Stack]]]] = remembered(question.x, "stacks", list)
     for others, stacks in kept:  # these very models and tensors: values would take long to compare
         if len(others) == len(given) and all(map(operator.is_, others, given)):

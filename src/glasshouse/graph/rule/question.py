@@ -10,6 +10,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from glasshouse.core.errors import InputError, raise_faults
+from glasshouse.core.outputs import tensor_losses
 from glasshouse.graph.data.checking import CheckedGraph, graph_faults
 from glasshouse.graph.models.edge_values import edge_values, with_edges
 from glasshouse.graph.models.tensor_cache import on_device
@@ -26,7 +27,8 @@ class Question:
         edge_index: edges [2, edges], source first, as in PyTorch Geometric.
         edge_weight: weights of the edges [edges], if the graph has any.
         edge_attr: features of the edges [edges] or [edges, d], if the graph has any.
-        labels: class of every node [n]; at least 0 for every node in a mask or a target.
+        edge_type: numbers of the kinds of the edges [edges], if the graph has any.
+        labels: class of every node [n]; below 0 for one without a label, which is no target and has no loss.
         masks: sampled members, bool [masks, n].
         nodes: the target nodes, int64 [targets].
         hops: ``"model"`` sums over N_L(v), ``"affected"`` over every member whose prediction changes.
@@ -45,6 +47,7 @@ class Question:
     hops: Hops = "model"
     edge_weight: Tensor | None = None
     edge_attr: Tensor | None = None
+    edge_type: Tensor | None = None
 
     def graph(self, edges: Tensor | None = None) -> Data:
         """All nodes, and all edges or those that are chosen (bool [edges] or positions), with their values."""
@@ -98,21 +101,20 @@ def ask(
         nodes = nodes.nonzero().squeeze(1)
     device = device or data.x.device
     masks, nodes, labels = masks.bool().to(device), nodes.long().reshape(-1).to(device), on_device(data.y, device)
-    needed = masks.any(0)
-    needed[nodes] = True
-    missing = int((needed & ~(labels >= 0)).sum())  # NaN, in float labels, is not >= 0 either
-    if missing:
-        raise InputError(f"data.y: {missing} nodes in masks or targets have no label. Leave them out of both.")
+    missing = ~(labels >= 0)  # NaN, in float labels, is not >= 0 either
+    if lost := int(missing[nodes].sum()):
+        raise InputError(f"data.y: {lost} target nodes have no label. Leave them out of nodes; in masks they may stay.")
     values = {name: on_device(value, device) for name, value in edge_values(data).items()}
     return Question(
         x=on_device(data.x, device),
         edge_index=on_device(data.edge_index, device).long(),
-        labels=labels.long(),
+        labels=labels.masked_fill(missing, -1).long(),
         masks=masks,
         nodes=nodes,
         hops=hops,
         edge_weight=values.get("edge_weight"),
         edge_attr=values.get("edge_attr"),
+        edge_type=values.get("edge_type"),
     )
 
 
@@ -141,6 +143,11 @@ def check_width(logits: Tensor, question: Question) -> Tensor:
             f"models: logits have {logits.shape[-1]} columns for {classes} classes. Pass models of these labels."
         )
     return logits
+
+
+def node_losses(logits: Tensor, labels: Tensor) -> Tensor:
+    """Losses float64 [...] of logits [..., classes] and labels [...]; 0 for a node without a label, below 0."""
+    return tensor_losses(logits, labels.clamp(0, logits.shape[-1] - 1)).masked_fill(labels < 0, 0.0)
 
 
 class Toggles(NamedTuple):

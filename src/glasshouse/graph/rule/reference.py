@@ -8,10 +8,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from glasshouse.core.outputs import tensor_losses
 from glasshouse.graph.models.networks import model_device
 from glasshouse.graph.models.profile import AnyModel, Profiled, evaluation_mode, profile_models, raw_models
-from glasshouse.graph.rule.question import Hops, Question, Toggles, ask, check_width
+from glasshouse.graph.rule.question import Hops, Question, Toggles, ask, check_width, node_losses
 
 
 def reference_losses(
@@ -86,12 +85,12 @@ def _losses_on(model: Profiled, question: Question, present: Tensor) -> tuple[Te
     if model.profile.everywhere:
         return induced_losses(model, question, present), graph.edge_index
     logits = check_width(model.logits(graph), question)
-    return tensor_losses(logits, question.labels.clamp(0, logits.shape[-1] - 1)), graph.edge_index
+    return node_losses(logits, question.labels), graph.edge_index
 
 
 def induced_losses(model: Profiled, question: Question, present: Tensor) -> Tensor:
     """Losses [n] on the graph that holds only the present nodes, with new numbers; 0 for the others."""
     logits = check_width(model.logits(question.induced(present)), question)
     found = torch.zeros(question.size, dtype=torch.float64, device=question.x.device)
-    found[present] = tensor_losses(logits, question.labels[present].clamp(0, logits.shape[-1] - 1))
+    found[present] = node_losses(logits, question.labels[present])
     return found

@@ -18,12 +18,11 @@ from torch_geometric.data import Data
 
 from glasshouse.core.arrays import BoolArray, FloatArray, IntArray
 from glasshouse.core.errors import InputError
-from glasshouse.core.outputs import tensor_losses
 from glasshouse.graph.models.networks import model_device
 from glasshouse.graph.models.profile import Profiled, evaluation_mode, profile_models, raw_models
 from glasshouse.graph.models.tensor_cache import Memory
 from glasshouse.graph.rule.engines import by_shape
-from glasshouse.graph.rule.question import Question, ask
+from glasshouse.graph.rule.question import Question, ask, node_losses
 from glasshouse.graph.rule.reference import induced_losses
 from glasshouse.graph.rule.toggling import answer_question
 from glasshouse.graph.rule.two_layers.engine import (
@@ -138,7 +137,7 @@ def forward_losses(models: Sequence[Profiled], data: Data) -> ForwardLosses:
             found = [
                 induced_losses(model, question, members)
                 if model.profile.everywhere
-                else tensor_losses(model.logits(graph), data.y)
+                else node_losses(model.logits(graph), question.labels)
                 for model in models
             ]
         return torch.stack(found).cpu().numpy()

@@ -5,6 +5,7 @@ Every node drawn independently, chains that walk from training set to training s
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import ClassVar, NoReturn, TypeVar
@@ -19,6 +20,7 @@ from glasshouse.core.randomness import generator, seed_for
 from glasshouse.core.registry import Registry
 from glasshouse.data import as_members
 from glasshouse.evidence import Mode
+from glasshouse.graph.data.checking import with_context
 from glasshouse.graph.sampling.gibbs import gibbs_masks
 from glasshouse.graph.sampling.metropolis import metropolis_masks
 from glasshouse.graph.scene import Scene
@@ -76,11 +78,12 @@ def register_sampler(name: str) -> Callable[[SamplerType], SamplerType]:
 def draw(sampler: Sampler, scene: Scene, request: SamplingRequest) -> Samples:
     """Draw masks with a sampler: one of ours, or the user's own function ``(scene, request) -> bool [M, n]``."""
     found = sampler(scene, request)
-    return (
-        found
-        if isinstance(found, Samples)
-        else Samples(as_members(found, (request.samples, int(scene.data.num_nodes)), place="sampler"))
-    )
+    if not isinstance(found, Samples):
+        found = Samples(as_members(found, (request.samples, int(scene.data.num_nodes)), place="sampler"))
+    if isinstance(scene.labelled, slice):
+        return found
+    chances = [with_context(mask.astype(np.float64), scene.data, scene.shadow_members) for mask in found.masks]
+    return dataclasses.replace(found, masks=np.stack(chances) > 0)
 
 
 def _bernoulli(probability: FloatArray, request: SamplingRequest, *, purpose: str) -> BoolArray:
@@ -103,7 +106,9 @@ def prior_samples(scene: Scene, request: SamplingRequest) -> Samples:
 @register_sampler("mia")
 def base_samples(scene: Scene, request: SamplingRequest) -> Samples:
     """Draw every indicator from BASE's posterior, by zero-hop queries."""
-    posterior = BASE(mode=request.mode, prior=request.prior).score(scene.zero_hop)
+    at, posterior = scene.labelled, request.prior.copy()
+    evidence = scene.of_nodes(scene.zero_hop, at)
+    posterior[at] = BASE(mode=request.mode, prior=request.prior[at]).score(evidence)
     return Samples(_bernoulli(posterior, request, purpose="mia"), queries=_one_query_each(scene))
 
 
@@ -155,7 +160,7 @@ def metropolis_samples(scene: Scene, request: SamplingRequest) -> Samples:
         thinning=_AFTER,
         chains=request.samples,
         prior=request.prior,
-        usable_shadows=None if request.mode == "online" else ~scene.shadow_members,
+        usable_shadows=None if request.mode == "online" else scene.outside,
         seed=seed_for(request.seed, "metropolis"),
     )
     steps = request.samples * (_BURN_IN + _AFTER)  # each asks about the whole graph
@@ -171,7 +176,7 @@ def gibbs_samples(scene: Scene, request: SamplingRequest) -> Samples:
         chains=request.samples,
         passes=request.passes,
         prior=request.prior,
-        usable_shadows=None if request.mode == "online" else ~scene.shadow_members,
+        usable_shadows=None if request.mode == "online" else scene.outside,
         seed=seed_for(request.seed, "gibbs"),
     )
     visits = request.samples * request.passes  # of every node, each asked with and without it

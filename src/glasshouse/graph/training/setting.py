@@ -69,7 +69,9 @@ def node_accuracy(model: AnyModel, data: Data, nodes: BoolArray, *, setting: Set
     """
     if not nodes.any():
         return float("nan")
-    return float((node_choices(model, data, nodes, setting=setting) == data.y.cpu().numpy()[nodes]).mean())
+    labels = data.y.cpu().numpy()[nodes]
+    right = node_choices(model, data, nodes, setting=setting) == labels
+    return float(right[labels >= 0].mean()) if (labels >= 0).any() else float("nan")
 
 
 def node_choices(model: AnyModel, data: Data, nodes: BoolArray, *, setting: Setting = "inductive") -> IntArray:

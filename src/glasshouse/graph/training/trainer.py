@@ -183,7 +183,7 @@ class GNNTrainer:
             first = next(steps(1)).graph
             arguments = bind_arguments(model, held_values(first))
             look = functools.partial(call_first, data=first, arguments=arguments)
-            read = logits_of(model, first.x, first.edge_index, classes=int(data.y.max()) + 1, call=look)
+            read = logits_of(model, first.x, first.edge_index, classes=_classes(data), call=look)
             optimizer = self.optimizer(model.parameters())
             # A step is little more than features [n, f] times weights [f, hidden], so nodes x weights show whether it
             # is worth a second thread. Gathering messages is too short to share: threads would wait at each of them.
@@ -254,8 +254,13 @@ class GNNTrainer:
         """A fresh module for this graph, from torch's current random stream."""
         if self.model is not None:
             return self.model()
-        features, classes = int(data.x.shape[1]), int(data.y.max()) + 1
+        features, classes = int(data.x.shape[1]), _classes(data)
         return GNN(self.network(features, self.hidden, classes, self.layers), dropout=self.dropout)
+
+
+def _classes(data: Data) -> int:
+    """How many classes the labels show; a NaN is none."""
+    return int(data.y[data.y >= 0].max()) + 1
 
 
 def _check_data(data: Any) -> None:
@@ -309,7 +314,7 @@ def _plan(trainer: GNNTrainer, data: Data, members: BoolArray, models: Sequence[
     picked = sorted((k for k, nodes in enumerate(sizes) if padded_size(nodes) == size), key=lambda k: sizes[k])[:_TRIED]
     graphs = _member_graphs(trainer, data, members[picked])
     try:
-        return planned([models[k] for k in picked], graphs, classes=int(data.y.max()) + 1)
+        return planned([models[k] for k in picked], graphs, classes=_classes(data))
     except NoProgram as reason:
         return f"of {type(models[0]).__name__}, {reason}"
     except Exception as error:  # whatever is wrong with a model, training it alone says it better

@@ -58,7 +58,7 @@ def test_a_problem_has_room_for_every_model_and_labels_that_can_be_looked_up() -
     assert problem.architecture is gcn
     assert problem.new_state().loss.shape == (8, 3)
     assert problem.new_scratch().signal.shape == (3,)
-    assert problem.graph.label[:2].tolist() == [0, CLASSES - 1]
+    assert problem.graph.label[:2].tolist() == [-1, CLASSES - 1]  # no label, no loss
     assert np.array_equal(problem.graph.label[2:], DATA.y[2:].numpy())
     with pytest.raises(InputError, match="no compiled kernels"):
         stack_models(unmeasured(models("gin")), DATA)

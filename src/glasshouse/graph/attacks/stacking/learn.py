@@ -29,6 +29,7 @@ from glasshouse.core.randomness import generator, seed_for
 from glasshouse.evidence import Evidence
 from glasshouse.graph.attacks.stacking.features import SampledAnswers, TargetSignals, gbase_odds
 from glasshouse.graph.attacks.stacking.pool_signals import PlainAnswers, PoolSignals, SampledSignals, draw_training_sets
+from glasshouse.graph.data.checking import labelled_nodes
 from glasshouse.graph.scene import Scene
 
 
@@ -122,7 +123,7 @@ class Learned:
     @property
     def share(self) -> float:
         """The share of members among simulated targets: the prior that the posterior was learned with."""
-        return float(self.pool.members[self.pool.plan.targets].mean())
+        return float(self.pool.members[self.pool.plan.targets][:, labelled_nodes(self.pool.data)].mean())
 
     @cached_property
     def untrained(self) -> Untrained:

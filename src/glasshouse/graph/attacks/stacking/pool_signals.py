@@ -28,6 +28,7 @@ from glasshouse.graph.attacks.stacking.features import (
     node_features,
     plain_features,
 )
+from glasshouse.graph.data.checking import with_context
 from glasshouse.graph.models.networks import Model, model_device
 from glasshouse.graph.models.profile import AnyModel, Profiled, raw_models
 from glasshouse.graph.rule.toggling import question_about, settled_engine, toggle_answers, toggle_seconds
@@ -169,7 +170,7 @@ class PoolSignals:
             return odds
         found = self._base_odds(plain, references)
         found[self.asked] = odds
-        return found
+        return with_context(found, self.data, self.members, odds=True)
 
     @cached_property
     def shadow_features(self) -> list[Features]:
@@ -240,9 +241,9 @@ def ask_pool(
         raise InputError("shadow_members: on graphs, train shadow models in complementary pairs or on random sets.")
     chosen = np.arange(len(members))
     if len(members) > sampled_models:  # the simulated targets and some more, in whole pairs if the pool has pairs
-        more = plan_targets(members, targets=sampled_models, seed=seed).targets
+        more = plan_targets(members[:, scene.labelled], targets=sampled_models, seed=seed).targets
         chosen = np.union1d(plan.targets, more)
-    share = np.full(members.shape[1], members.mean())
+    share = with_context(np.full(members.shape[1], members[:, scene.labelled].mean()), data, members)
     masks = draw_training_sets(share, samples=samples, random=generator(seed, "masks"))
     asked = [shadows[k] for k in chosen.tolist()]
     settled, largest = engine, max(samples, most)
@@ -274,11 +275,14 @@ def without_signals(features: Features, left_out: Collection[str]) -> Features:
 
 
 def _asked_nodes(scene: Scene, seed: int) -> IntArray | None:
-    """The nodes to ask about: the audited ones, and random others if these are too few to learn from; None for all."""
-    count = int(scene.data.num_nodes)
-    if max(len(scene.nodes), TEACHING) >= count:
-        return None
-    others = np.setdiff1d(np.arange(count), scene.nodes, assume_unique=True)
+    """The nodes to ask about: the audited ones, and random others if these are too few to learn from; None for all.
+
+    Nodes without a label have no loss to ask for.
+    """
+    labelled = np.arange(int(scene.data.num_nodes))[scene.labelled]
+    if max(len(scene.nodes), TEACHING) >= len(labelled):
+        return None if isinstance(scene.labelled, slice) else labelled
+    others = np.setdiff1d(labelled, scene.nodes, assume_unique=True)
     more = some_of(len(others), max(0, TEACHING - len(scene.nodes)), seed, "teaching nodes")
     return np.sort(np.concatenate([scene.nodes, others[more]]))
 

@@ -15,7 +15,6 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from glasshouse.core.outputs import tensor_losses
 from glasshouse.graph.models.profile import Profiled
 from glasshouse.graph.programs.program import MessageStep
 from glasshouse.graph.programs.rows import stacked_rows
@@ -36,7 +35,7 @@ from glasshouse.graph.rule.incremental.operations import (
 )
 from glasshouse.graph.rule.incremental.segments import segment_sum, starts_of
 from glasshouse.graph.rule.incremental.triton import row_margins
-from glasshouse.graph.rule.question import Question
+from glasshouse.graph.rule.question import Question, node_losses
 
 
 def lower(models: Sequence[Profiled], question: Question) -> list[Operation]:
@@ -171,10 +170,12 @@ def first_that_drops(placed: Sequence[ChangedBalls]) -> int | None:
 
 
 def row_losses(logits: Tensor, labels: Tensor) -> Tensor:
-    """Cross-entropy of each row [rows] and model, float64 [rows, models], from logits [rows, models, classes]."""
+    """As `node_losses` for each row [rows] and model, float64 [rows, models], from logits [rows, models, classes]."""
     if not triton.usable(logits):
-        return tensor_losses(logits, labels.unsqueeze(1))
-    return torch.nn.functional.softplus(row_margins(logits, labels), threshold=40.0)  # as tensor_losses
+        return node_losses(logits, labels.unsqueeze(1))
+    margins = row_margins(logits, labels.clamp(0, logits.shape[-1] - 1))
+    found = torch.nn.functional.softplus(margins, threshold=40.0)  # as tensor_losses
+    return found.masked_fill((labels < 0).unsqueeze(1), 0.0)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -188,24 +189,19 @@ class LossesToSignal:
     @classmethod
     def of(cls, labels: Tensor, logits: Tensor) -> LossesToSignal:
         """From the labels [N] and the kept logits [N, models, classes]."""
-        loss = row_losses(logits, _safe(labels, logits))
+        loss = row_losses(logits, labels)
         return cls(labels=labels, kept_loss=loss, classes=int(logits.shape[-1]))
 
     def signals(self, logits: Tensor, rings: Rings, *, outer: int) -> Tensor:
         """Eq. (6) and own losses from the toggled logits [rows, models, classes] of a ball, [targets, 2, models]."""
         ball = rings.balls[outer]
-        after = row_losses(logits, _safe(self.labels[ball.node], logits))
+        after = row_losses(logits, self.labels[ball.node])
         removed = rings.removes.unsqueeze(1)
         own = torch.where(removed, self.kept_loss[rings.targets], after[ball.centre])  # loss_v(in)
         change = after - self.kept_loss[ball.node]
         change[ball.centre] = 0
         total = segment_sum(change, starts_of(ball.target, len(rings.targets)))
         return torch.stack([own + torch.where(removed, -total, total), own], dim=1)
-
-
-def _safe(labels: Tensor, logits: Tensor) -> Tensor:
-    """Labels that index the logits; those of nodes that are never summed may be missing."""
-    return labels.clamp(0, logits.shape[-1] - 1)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -153,8 +153,8 @@ def stack_models(models: Sequence[Profiled], data: Data, *, threads: int | None 
     x = np.ascontiguousarray(data.x.numpy(), dtype=np.float32)
     weights = architecture.prepare(layers, x, graph, threads=threads or available_cores())
     last_class = layers[0][-1].out_channels - 1
-    # The label of a node that has none is never used, but a kernel must be able to look it up.
-    graph = graph._replace(label=np.clip(graph.label, 0, last_class))
+    # A label of no model is never used, but a kernel must be able to look it up; a node without one has no loss.
+    graph = graph._replace(label=np.clip(graph.label, -1, last_class))
     return StackedModels(graph=graph, weights=weights, models=len(models), architecture=architecture)
 
 
@@ -250,7 +250,7 @@ class Compiled:
 
 
 def _data(question: Question) -> Data:
-    return Data(x=question.x, edge_index=question.edge_index, y=question.labels.clamp(min=0))
+    return Data(x=question.x, edge_index=question.edge_index, y=question.labels)
 
 
 def fill_state(weights: Any, graph: CSR, state: Any, scratch: Any) -> None:

@@ -148,6 +148,11 @@ def new_loss_sum(models: int) -> LossSum:
 def _split(label: int, row: LossRow) -> None:
     """Fill ``excess`` and ``behind`` from the logits; loss = log1p(excess) + behind."""
     models = len(row.excess)
+    if label < 0:  # no label, no loss
+        for m in range(models):
+            row.excess[m] = 0.0
+            row.behind[m] = 0.0
+        return
     classes = len(row.logits) // models
     logits, power, exponent, scale = row.logits, row.power, row.exponent, row.scale
     for m in range(models):
