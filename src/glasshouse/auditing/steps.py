@@ -36,7 +36,7 @@ from glasshouse.evaluation.best import AttackCache
 from glasshouse.evaluation.checks.members import doubtful_members, same_models, swapped_members
 from glasshouse.evaluation.intervals import Sampled, sampling_intervals
 from glasshouse.evaluation.metrics import resolvable
-from glasshouse.evaluation.privacy.claim import as_claim
+from glasshouse.evaluation.privacy.claim import Unit, as_claim
 from glasshouse.evaluation.quick_estimate import FEW_MODELS, quick_estimate_of
 from glasshouse.evidence import Evidence
 from glasshouse.io.limits import lacks_memory
@@ -186,6 +186,8 @@ def audit_view(
     estimated: bool = True,  # whether what eight models would find may be estimated: not from labels alone
     sampled: Sampled | None = None,  # how the audited records were drawn from all; None if they were not
     compute: Compute | None = None,  # where long steps of the attacks run
+    unit: Unit = "record",  # whose membership it is about
+    withheld: str = "",  # why no ε can be given, if that is known beforehand
 ) -> AuditResult:
     """From a view to a result: every attack, what all of them show about ε, and warnings if members look swapped.
 
@@ -243,9 +245,9 @@ def audit_view(
             {name: outcome.scores for name, outcome in attackers.items()},
             members=members,
             practice={name: one.simulated.shares_right for name, one in attackers.items() if one.simulated},
-            unit="record" if surroundings is None else "node",
+            unit=unit,
             leak=found.test.leak,
-            withheld="" if drawn is None else drawn.withheld,
+            withheld=withheld or ("" if drawn is None else drawn.withheld),
         )
     if evidence.models < FEW_MODELS:
         had = "One reference model was" if evidence.models else "No shadow models were"

@@ -245,6 +245,7 @@ def audit(
         surroundings=Surroundings(edges, members=truth, labels=labels, nodes=scene.nodes),
         known=Known(x=data.x, labels=labels, pairs=edges, audited=scene.nodes),
         sampled=chosen.sampled,
+        unit="node",
     )
 
 

@@ -98,13 +98,17 @@ def _made(
 
 
 USUAL_DELTA = 1e-5
-Unit = Literal["record", "node"]
+Unit = Literal["record", "node", "edge"]
 
 _NEEDS: dict[Unit, str] = {
     "record": "if members were drawn at random, each record by itself",
     "node": (
         "if training nodes were drawn at random, each by itself, and neighbouring data sets differ in one node with "
         "all its edges"
+    ),
+    "edge": (
+        "if a coin decided for each audited edge whether it was trained with, and neighbouring graphs differ in one "
+        "edge"
     ),
 }
 
@@ -215,7 +219,7 @@ class PrivacyVerdict:
 
     def bound(self) -> str:
         """The bound alone, as a part of a sentence."""
-        level = {"record": "", "node": "node-level "}[self.unit]
+        level = {"record": "", "node": "node-level ", "edge": "edge-level "}[self.unit]
         if self.pure <= 0:
             return f"no {level}ε above 0 (at δ = 0 and at δ = {self.delta:g})"
         return f"{level}ε ≥ {self.epsilon:.2f} at δ = {self.delta:g} (≥ {self.pure:.2f} at δ = 0)"

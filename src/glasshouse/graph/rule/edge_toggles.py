@@ -366,3 +366,36 @@ def _toggled(
             rows.append(_called(step, call, values).index_select(0, net.wanted))
         found[step.name] = _Changed(wanted, rows)
     return found.get(output, _Changed(some[:0], [kept[0][output][:0]] * len(kept)))
+
+
+_NUDGE = 1e-2  # share by which the features of one end are scaled
+
+
+def edge_influences(model: Profiled, question: EdgeQuestion) -> Tensor:
+    """[P] how far the answer about one end of each joined pair follows the other end's features, the larger way.
+
+    The change of the class probabilities of one end for a small change of the other's features (Wu and others, 2022),
+    on the graph of the first mask with the pair as an edge; on the ego-net of both ends.
+    """
+    size, mask = question.graph.size, question.masks[0]
+    graph = _Senders(
+        size=size, edges=question.edges(mask), pairs=question.pairs, mask=torch.zeros_like(mask), both=question.both
+    )
+    hops = max(1, model.profile.hops)
+    whole = MessageStep(name="", module="", inputs=("x",), edges=(), args=(), kwargs={}, hops=hops, both_ways=True)
+    found = torch.empty(len(mask), dtype=torch.float64, device=mask.device)
+    with evaluation_mode([model]):
+        for part in slices_within(_walks(graph, hops + 2) * _ROW_BYTES, _BYTES):
+            some = torch.arange(part.start, part.stop, device=mask.device)
+            ends = [some * size + end for end in question.pairs[:, some]]
+            net = _net(graph, some, distinct(torch.cat(ends)), some[:0], whole)
+            rows = [lookup(net.keys, one)[0] for one in ends]
+            x, changes = question.graph.x.index_select(0, net.keys % size), []
+            before = model.logits(Data(x=x, edge_index=net.edges)).double().softmax(1)
+            for near, far in (rows, rows[::-1]):
+                nudged = x.clone()
+                nudged[far] *= 1 + _NUDGE
+                after = model.logits(Data(x=nudged, edge_index=net.edges)).double().softmax(1)
+                changes.append((after - before)[near].norm(dim=1) / _NUDGE)
+            found[part] = torch.stack(changes).max(0).values
+    return found

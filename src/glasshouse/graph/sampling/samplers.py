@@ -79,7 +79,7 @@ def draw(sampler: Sampler, scene: Scene, request: SamplingRequest) -> Samples:
     return (
         found
         if isinstance(found, Samples)
-        else Samples(as_members(found, (request.samples, int(scene.data.num_nodes)), place="sampler"))
+        else Samples(as_members(found, (request.samples, len(request.prior)), place="sampler"))
     )
 
 
@@ -125,7 +125,7 @@ class GroundTruth:
 
     def __call__(self, scene: Scene, request: SamplingRequest) -> Samples:
         """The same mask M times."""
-        known = as_members(self.members, (int(scene.data.num_nodes),), place="members")
+        known = as_members(self.members, (len(request.prior),), place="members")
         return Samples(np.tile(known, (request.samples, 1)))
 
 

@@ -109,7 +109,9 @@ def pairs_sentence(summary: Summary) -> str:
 
 
 def unit_of(summary: Summary) -> str:
-    """What is audited, in the plural: the nodes of a graph, or records."""
+    """What is audited, in the plural: the nodes or edges of a graph, or records."""
+    if summary.privacy is not None and summary.privacy.unit == "edge":
+        return "edges"
     node = (summary.privacy is not None and summary.privacy.unit == "node") or "setting" in summary.context.settings
     return "nodes" if node else "records"
 
