@@ -41,7 +41,6 @@ from glasshouse.graph import (
 KINDS = ("distance", "random", "held out")
 ATTACKS: Mapping[str, Any] = {
     "g-edge": GEdge(),
-    "g-edge, sampler mia": GEdge(sampler="mia"),
     "g-edge, offline": GEdge(mode="offline"),
     "base on S": BASE(),
     "lira on S": LiRA(),

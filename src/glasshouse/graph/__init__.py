@@ -31,6 +31,7 @@ from glasshouse.graph.scene import Scene
 from glasshouse.graph.training.graph_classifier import GraphClassifierTrainer
 from glasshouse.graph.training.grid_search import grid_search
 from glasshouse.graph.training.minibatches import Neighbors, RandomNodes
+from glasshouse.graph.training.private import PrivateGNNTrainer
 from glasshouse.graph.training.trainer import GNNTrainer, adam, sgd
 
 __all__ = [
@@ -52,6 +53,7 @@ __all__ = [
     "GroundTruth",
     "LayerType",
     "Neighbors",
+    "PrivateGNNTrainer",
     "RandomNodes",
     "SamplingRequest",
     "Scene",
