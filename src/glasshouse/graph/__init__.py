@@ -15,7 +15,7 @@ from glasshouse.graph.attacks.g_regressed import GRegressed
 from glasshouse.graph.attacks.g_stacked import GStacked
 from glasshouse.graph.attacks.graph_attack import GraphAttack
 from glasshouse.graph.audit import audit
-from glasshouse.graph.data.attacker_view import noisy_edges, snowball_subset
+from glasshouse.graph.data.attacker_view import node_prior, noisy_edges, snowball_subset
 from glasshouse.graph.data.audited_edges import CandidateEdges, candidate_edges
 from glasshouse.graph.data.graph_list import Graphs
 from glasshouse.graph.data.load import load_graph
@@ -66,6 +66,7 @@ __all__ = [
     "grid_search",
     "layer_widths",
     "load_graph",
+    "node_prior",
     "noisy_edges",
     "register_layer_type",
     "register_network",
