@@ -39,9 +39,9 @@ def test_no_epsilon_where_no_coin_chose_the_non_edges(others: str) -> None:
         trainer=SHORT,
         members=members,
         edges=30,
-        others=others,
+        others=others,  # type: ignore[arg-type]
         shadows=2,
-        attacks=["g-edge"],  # type: ignore[arg-type]
+        attacks=["g-edge"],
     )
     assert result.privacy is not None
     assert "drawn by a coin" in result.privacy.sentence()

@@ -144,18 +144,19 @@ def audit_edges(
         },
         versions=library_versions("torch-geometric"),
     )
-    columns = np.stack([pairs.distance, scene.evidence.labels], axis=1).astype(np.float64)
+    ends = part.y.cpu().numpy()[pairs.pairs]
+    alike = (ends[0] == ends[1]).astype(np.int64)
     return audit_view(
         scene,
         made,
         members=pairs.present,
-        labels=scene.evidence.labels,
+        labels=alike,
         evaluation=dataclasses.replace(evaluation, fprs=fprs),
         context=context,
         progress=progress,
         prior=prior,
         left_out=left_out,
-        known=Known(x=columns, labels=scene.evidence.labels),
+        known=Known(x=np.stack([pairs.distance, alike], axis=1).astype(np.float64), labels=alike),
         estimated=False,
         unit="edge",
         withheld="" if pairs.by_coin else _NO_COIN,

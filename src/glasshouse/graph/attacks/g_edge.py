@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -17,8 +18,9 @@ from glasshouse.evidence import Kind, Mode
 from glasshouse.graph.edge_scene import EdgeScene
 from glasshouse.graph.rule.edge_toggles import EdgeEngine
 from glasshouse.graph.sampling.posterior import log_odds
-from glasshouse.graph.sampling.samplers import SAMPLERS, GroundTruth, Sampler, SamplingRequest, draw
+from glasshouse.graph.sampling.samplers import SAMPLERS, GroundTruth, Samples, SamplingRequest, draw
 
+EdgeSampler = Callable[[Any, SamplingRequest], Samples | BoolArray]  # the first is the `EdgeScene`
 _OF_EDGES = ("independent", "mia")  # samplers by name that know nothing of nodes
 
 
@@ -64,7 +66,7 @@ class GEdge(EdgeAttack):
     posterior: ClassVar[bool] = True
 
     mode: Mode = "online"
-    sampler: str | Sampler = "independent"
+    sampler: str | EdgeSampler = "independent"
     samples: int = 8
     prior: float | ArrayLike = 0.5
     engine: EdgeEngine = "auto"

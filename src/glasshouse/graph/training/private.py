@@ -68,7 +68,7 @@ class NeighborhoodNetwork(nn.Module):
         super().__init__()
         self.hops, self.mean = hops, NeighborMean()
         width = features * (1 + hops)
-        layers = [nn.Linear(width, classes)]
+        layers: list[nn.Module] = [nn.Linear(width, classes)]
         if hidden is not None:
             layers = [nn.Linear(width, hidden), nn.Tanh(), nn.Linear(hidden, classes)]
         self.layers = nn.Sequential(*layers)
