@@ -35,7 +35,7 @@ class CandidateEdges:
 
     Example:
         >>> from glasshouse.graph import citation_graph
-        >>> found = candidate_edges(citation_graph(nodes=60, classes=2), count=10, others="random", seed=0)
+        >>> found = candidate_edges(citation_graph(nodes=120, classes=2), count=10, others="random", seed=0)
         >>> found.pairs.shape, int(found.present.sum())
         ((2, 20), 10)
     """

@@ -112,7 +112,7 @@ def private_noise(epsilon: float, delta: float, steps: int) -> float:
 
     Example:
         >>> round(private_noise(8.0, 1e-5, 50), 2)
-        4.34
+    4.24
     """
     if math.isinf(epsilon):
         return 0.0
@@ -147,9 +147,9 @@ class PrivateGNNTrainer:
     Example:
         >>> from glasshouse.graph import citation_graph
         >>> trainer = PrivateGNNTrainer(epsilon=8.0, epochs=5)
-        >>> data = citation_graph(nodes=60, classes=2)
-        >>> trainer(data, np.ones(60, dtype=bool), seed=0)(data.x, data.edge_index).shape
-        torch.Size([60, 2])
+        >>> data = citation_graph(nodes=120, classes=2)
+        >>> trainer(data, np.ones(120, dtype=bool), seed=0)(data.x, data.edge_index).shape
+        torch.Size([120, 2])
     """
 
     epsilon: float
