@@ -39,11 +39,11 @@ ROOMS_OF_GRAPH = [
     ["data"],
     ["training"],
     ["rule"],
-    ["scene"],
+    ["scene", "edge_scene"],
     ["sampling"],
     ["attacks"],
     ["budget"],
-    ["audit"],
+    ["audit", "edge_audit"],
 ]
 
 

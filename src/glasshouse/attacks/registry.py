@@ -21,6 +21,8 @@ _ATTACKS: Registry[type[Attack[Any]]] = Registry("an attack")
 # attacks on graphs are imported when the first of them is needed: their libraries take seconds to import
 for _name in ("g-base", "g-base-tempered", "g-regressed", "g-stacked", "g-classifier"):
     _ATTACKS.add_lazy(_name, module=f"glasshouse.graph.attacks.{_name.replace('-', '_')}")
+for _name in ("g-edge", "edge-posteriors", "edge-features", "edge-influence"):
+    _ATTACKS.add_lazy(_name, module="glasshouse.graph.attacks.g_edge")
 
 
 def register(name: str) -> Callable[[AttackType], AttackType]:
@@ -51,7 +53,8 @@ def attack_names(*, graph: bool = True) -> list[str]:
         >>> "g-base" in attack_names(), "g-base" in attack_names(graph=False)
         (True, False)
     """
-    on_graphs = [name for name in _ATTACKS.names() if name in _ATTACKS.lazy() or find_attack(name).kind == "graph"]
+    lazy, of_graphs = _ATTACKS.lazy(), ("graph", "edges")
+    on_graphs = [name for name in _ATTACKS.names() if name in lazy or find_attack(name).kind in of_graphs]
     on_records = [name for name in _ATTACKS.names() if name not in on_graphs]
     return on_records + (on_graphs if graph else [])
 
@@ -93,6 +96,8 @@ def chosen_attacks(
     for index, choice in enumerate([attacks] if isinstance(attacks, str) else attacks):
         try:
             attack = _made(choice, prior, own, shared)
+            if attack.kind == "edges" and "edges" not in offers:
+                raise InputError(f'"{attack.name}" is about edges. Pass it to glasshouse.graph.audit_edges.')
             if attack.kind == "graph" and "graph" not in offers:
                 raise InputError(f'"{attack.name}" needs a graph, and this audit is of records. Leave it out.')
         except InputError as error:

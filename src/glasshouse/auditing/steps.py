@@ -201,6 +201,8 @@ def audit_view(
     compute: Compute | None = None,  # where long steps of the attacks run
     draw: Draw | None = None,  # how members were chosen, as declared; None tests whether they look drawn at random
     left_out_units: int = 0,  # how many are not judged, so that strata have equal shares of members
+    unit: str = "record",  # whose membership it is about
+    withheld: str = "",  # why no ε can be given, if that is known beforehand
 ) -> AuditResult:
     """From a view to a result: every attack, what all of them show about ε, and warnings if members look swapped.
 
@@ -265,7 +267,7 @@ def audit_view(
         attackers = {name: outcome for name, outcome in outcomes.items() if not outcome.attack.knows_truth}
         guessers = {name: outcome.scores for name, outcome in attackers.items()}
         practice = {name: one.simulated.shares_right for name, one in attackers.items() if one.simulated}
-        unit = str(context.settings.get("unit") or ("record" if surroundings is None else "node"))
+        unit = str(context.settings.get("unit") or unit)
         coins = Coins.of(draw, guessers, members, practice=practice, unit=unit)
         privacy = judge_claim(
             as_claim(evaluation.claim),
@@ -274,7 +276,7 @@ def audit_view(
             practice=coins.practice,
             unit=coins.unit,
             leak=found.test.leak,
-            withheld=coins.withheld if drawn is None else drawn.withheld,
+            withheld=withheld or (coins.withheld if drawn is None else drawn.withheld),
         )
         declared = None if declared is None else with_own_coins(declared, coins, delta=privacy.delta)
         if declared is not None and not declared.random:

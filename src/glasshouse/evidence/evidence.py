@@ -23,7 +23,7 @@ _ROUNDING = 1e-5  # a loss in float32 may be so far below 0
 _BY_MODEL = ("shadow_loss", "shadow_members", "shadow_logits", "shadow_residual", "target_trace")  # records come second
 
 Mode = Literal["online", "offline"]
-Kind = Literal["records", "graph", "any"]  # what an attack looks at
+Kind = Literal["records", "graph", "edges", "any"]  # what an attack looks at
 
 
 @dataclass(frozen=True, eq=False, init=False, repr=False)

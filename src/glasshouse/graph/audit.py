@@ -272,6 +272,7 @@ def audit(
         surroundings=around if units is None else None,
         sampled=chosen.sampled,
         **parts,
+        unit="node",
     )
 
 

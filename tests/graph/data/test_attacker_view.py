@@ -11,7 +11,7 @@ from torch_geometric.data import Data
 
 from glasshouse.core.errors import InputError
 from glasshouse.data import random_subsets
-from glasshouse.graph.data.attacker_view import noisy_edges, snowball_subset
+from glasshouse.graph.data.attacker_view import node_prior, noisy_edges, snowball_subset
 from glasshouse.graph.data.synthetic import citation_graph
 from tests.graph.random_graphs import Case, random_cases
 
@@ -172,3 +172,18 @@ def test_noise_that_cannot_be_is_refused() -> None:
     full = Data(edge_index=torch.tensor([[0, 1], [1, 0]]), num_nodes=2)
     with pytest.raises(InputError, match="2 nodes leave room for 0"):
         noisy_edges(full, add=1.0, seed=0)
+
+
+def test_a_prior_by_degree_and_class_is_the_share_of_likely_members_among_such_nodes() -> None:
+    data = citation_graph(nodes=400, classes=3)
+    draws = np.array([snowball_subset(data, fraction=0.3, seed=seed, branching=2) for seed in range(40)])
+    prior = node_prior(data, draws)
+    degree = np.bincount(data.edge_index[1].numpy(), minlength=400)
+    assert prior[degree >= 8].mean() > 1.2 * prior[degree <= 2].mean()  # a snowball reaches hubs more often
+    assert prior.mean() == pytest.approx(0.3, abs=0.01)
+    by_class = node_prior(data, draws, degree=False)
+    for label in range(3):
+        who = data.y.numpy() == label
+        np.testing.assert_allclose(by_class[who], draws[:, who].mean())
+    with pytest.raises(InputError, match="draws"):
+        node_prior(data, draws[:, :5])

@@ -104,6 +104,10 @@ _NEEDS = {
         "if training nodes were drawn at random, each by itself, and neighbouring data sets differ in one node with "
         "all its edges"
     ),
+    "edge": (
+        "if a coin decided for each audited edge whether it was trained with, and neighbouring graphs differ in one "
+        "edge"
+    ),
 }
 
 

@@ -1,15 +1,16 @@
-"""Training nodes drawn by snowball; and edges that an adversary knows imperfectly."""
+"""Training nodes drawn by snowball, priors that follow from such a draw, and edges that are known imperfectly."""
 
 from __future__ import annotations
 
 import numpy as np
 import torch
+from numpy.typing import ArrayLike
 from torch_geometric.data import Data
 
-from glasshouse.core.arrays import BoolArray, IntArray
+from glasshouse.core.arrays import BoolArray, FloatArray, IntArray
 from glasshouse.core.errors import InputError, raise_faults
 from glasshouse.core.randomness import generator
-from glasshouse.data import share_size
+from glasshouse.data import as_members, share_size
 from glasshouse.graph.data.checking import check_edges
 from glasshouse.graph.models.edge_values import EDGE_VALUES
 
@@ -145,3 +146,34 @@ def _edges(data: Data) -> tuple[IntArray, int]:
     count = int(data.num_nodes)
     check_edges(data, count)
     return np.asarray(data.edge_index.cpu().numpy(), dtype=np.int64), count
+
+
+def node_prior(data: Data, draws: ArrayLike, *, degree: bool = True, label: bool = True) -> FloatArray:
+    """λ of each node, [n], from training sets that the attacker thinks likely: by its degree, its class, or both.
+
+    A snowball reaches hubs more often than other nodes, and classes lie together, so that not every node is as likely
+    to be a member. Pass the result as the prior: ``Attacker(prior=node_prior(data, draws))``.
+
+    Args:
+        data: the graph.
+        draws: bool [K, n] such training sets, as `snowball_subset` draws them; not the target's.
+        degree: whether nodes of one range of degrees (powers of two) have a prior of their own.
+        label: whether nodes of one class have.
+
+    Example:
+        >>> path = Data(edge_index=torch.tensor([[0, 1], [1, 0]]), y=torch.tensor([0, 1, 0]), num_nodes=3)
+        >>> node_prior(path, [[True, True, False], [True, False, False]], label=False).round(2)
+        array([0.75, 0.75, 0.  ])
+    """
+    (_, ends), count = _edges(data)
+    members = np.atleast_2d(np.asarray(draws))
+    members = as_members(members, (len(members), count), place="draws")
+    group = np.zeros(count, dtype=np.int64)
+    if degree:
+        group = np.ceil(np.log2(1 + np.bincount(ends, minlength=count))).astype(np.int64)
+    if label:
+        classes = np.unique(data.y.cpu().numpy(), return_inverse=True)[1]
+        group = np.unique(group * (1 + classes.max()) + classes, return_inverse=True)[1]
+    sizes = np.bincount(group)
+    share = np.bincount(group, weights=members.mean(axis=0)) / np.maximum(sizes, 1)
+    return np.asarray(share[group], dtype=np.float64)

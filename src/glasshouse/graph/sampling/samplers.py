@@ -79,8 +79,8 @@ def draw(sampler: Sampler, scene: Scene, request: SamplingRequest) -> Samples:
     """Draw masks with a sampler: one of ours, or the user's own function ``(scene, request) -> bool [M, n]``."""
     found = sampler(scene, request)
     if not isinstance(found, Samples):
-        found = Samples(as_members(found, (request.samples, int(scene.data.num_nodes)), place="sampler"))
-    if isinstance(scene.labelled, slice):
+        found = Samples(as_members(found, (request.samples, len(request.prior)), place="sampler"))
+    if isinstance(getattr(scene, "labelled", slice(None)), slice):
         return found
     chances = [with_context(mask.astype(np.float64), scene.data, scene.shadow_members) for mask in found.masks]
     return dataclasses.replace(found, masks=np.stack(chances) > 0)
@@ -130,7 +130,7 @@ class GroundTruth:
 
     def __call__(self, scene: Scene, request: SamplingRequest) -> Samples:
         """The same mask M times."""
-        known = as_members(self.members, (int(scene.data.num_nodes),), place="members")
+        known = as_members(self.members, (len(request.prior),), place="members")
         return Samples(np.tile(known, (request.samples, 1)))
 
 

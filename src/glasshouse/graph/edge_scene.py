@@ -1,0 +1,194 @@
+"""What an attack on edges looks at: a graph without the audited pairs, the target, and shadow models."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike, NDArray
+from torch_geometric.data import Data
+
+from glasshouse.core.arrays import BoolArray, FloatArray, IntArray, TextArray
+from glasshouse.core.digests import digest_arrays
+from glasshouse.core.errors import InputError
+from glasshouse.data import as_ids, as_members
+from glasshouse.evidence import Evidence, Kind
+from glasshouse.evidence.simulation import SimulatedTarget, check_simulation, reference_rows
+from glasshouse.graph.data.checking import CheckedGraph, checked_graph
+from glasshouse.graph.models.networks import Model, model_device
+from glasshouse.graph.models.profile import AnyModel, Profiled, profile_models, raw_models
+from glasshouse.graph.rule.edge_toggles import EdgeEngine, EdgeQuestion, answer_edges, ask_edges, edge_influences
+
+
+class _Pool:
+    """All models of a scene, and what was asked of them: simulated scenes have the same models in other places."""
+
+    def __init__(self, models: Sequence[AnyModel], data: CheckedGraph) -> None:
+        self.models: list[Profiled] = profile_models(models, data)
+        self.signals: dict[tuple[str, str, int], FloatArray] = {}  # by masks, engine and model, [M, P] each
+        self.influences: dict[int, FloatArray] = {}  # by model, [P]
+
+
+@dataclass(frozen=True, eq=False, init=False, repr=False)
+class EdgeScene:
+    """One target and some pairs of nodes of its training graph; which of them were edges is not in it.
+
+    Args:
+        data: the graph that the attacker knows, without the audited pairs; all of its nodes trained all models.
+        target: the model under audit, ``(x, edge_index) -> logits``.
+        shadows: the K shadow models.
+        shadow_members: [K, P] which of the pairs were edges in the training of which shadow model.
+        pairs: [2, P] the ends of each pair.
+        ids: [P] names of the pairs; by default their ends.
+
+    Example:
+        >>> from glasshouse.graph.models.networks import build_gnn
+        >>> data = Data(x=torch.eye(3), edge_index=torch.tensor([[0, 1], [1, 0]]), y=torch.tensor([0, 1, 0]))
+        >>> models = [build_gnn("gcn", features=3, hidden=4, classes=2) for _ in range(3)]
+        >>> EdgeScene(data, models[0], models[1:], [[1, 0], [0, 1]], pairs=[[0, 1], [2, 2]]).ids
+        array(['0 - 2', '1 - 2'], dtype='<U5')
+    """
+
+    data: CheckedGraph
+    target: Model
+    shadows: tuple[Model, ...]
+    shadow_members: BoolArray
+    pairs: IntArray
+    ids: TextArray
+    _pool: _Pool
+    _places: IntArray  # [1 + K] where the target and the shadow models are in the pool
+
+    def __init__(
+        self,
+        data: Data,
+        target: AnyModel,
+        shadows: Sequence[AnyModel],
+        shadow_members: ArrayLike,
+        *,
+        pairs: ArrayLike,
+        ids: Sequence[Any] | NDArray[Any] | None = None,
+    ) -> None:
+        graph, ends = checked_graph(data), np.asarray(pairs, dtype=np.int64)
+        if ends.ndim != 2 or len(ends) != 2 or not ends.size:
+            raise InputError("pairs: give the ends of each audited pair, [2, P].")
+        names = [f"{a} - {b}" for a, b in ends.T.tolist()] if ids is None else ids
+        shape = (len(shadows), ends.shape[1])
+        pool = _Pool([target, *shadows], graph)
+        vars(self).update(
+            data=graph,
+            target=raw_models([target])[0],
+            shadows=tuple(raw_models(shadows)),
+            shadow_members=as_members(shadow_members, shape, place="shadow_members"),
+            pairs=ends,
+            ids=as_ids(names, ends.shape[1], place="ids"),
+            _pool=pool,
+            _places=np.arange(1 + len(shadows)),
+        )
+        self.question(np.zeros((1, ends.shape[1]), dtype=np.bool_))  # what is wrong with the pairs shows here
+
+    def __repr__(self) -> str:
+        return f"EdgeScene({self.data.num_nodes} nodes, {len(self.ids)} pairs, {len(self.shadows)} shadow models)"
+
+    @property
+    def models(self) -> list[Model]:
+        """The target first, then the shadow models."""
+        return [self.target, *self.shadows]
+
+    @property
+    def offers(self) -> tuple[Kind, ...]:
+        """Attacks on records look at the signal of each pair as if it was a loss."""
+        return ("records", "edges")
+
+    def audited(self, values: ArrayLike) -> NDArray[Any]:
+        """The entries of the pairs; all of them are audited."""
+        return np.asarray(values)
+
+    def question(self, masks: BoolArray) -> EdgeQuestion:
+        """The question about masks [M, P], where the models are."""
+        given = torch.from_numpy(masks), torch.from_numpy(self.pairs)
+        return ask_edges(self.data, *given, device=model_device(raw_models(self._pool.models)))
+
+    def toggled(self, masks: BoolArray, *, engine: EdgeEngine = "auto") -> FloatArray:
+        """S under sampled masks [M, P], for target and shadow models, [1 + K, M, P]; no model is asked twice."""
+        known, key = self._pool.signals, digest_arrays([masks])
+        missing = [at for at in self._places.tolist() if (key, engine, at) not in known]
+        if missing:
+            if len(known) > 8 * len(self._pool.models):  # the answers about eight sets of masks
+                known.clear()
+                missing = self._places.tolist()
+            found = answer_edges([self._pool.models[at] for at in missing], self.question(masks), engine)
+            known.update({(key, engine, at): one for at, one in zip(missing, found.cpu().numpy(), strict=True)})
+        return np.stack([known[key, engine, at] for at in self._places.tolist()])
+
+    @property
+    def influence(self) -> FloatArray:
+        """[P] how far the target's answer about one end of each pair follows the features of the other."""
+        place = int(self._places[0])
+        if place not in self._pool.influences:
+            question = self.question(np.zeros((1, len(self.ids)), dtype=np.bool_))
+            self._pool.influences[place] = edge_influences(self._pool.models[place], question).cpu().numpy()
+        return self._pool.influences[place]
+
+    @property
+    def posteriors(self) -> FloatArray:
+        """[n, C] the target's class probabilities on the graph that the attacker knows."""
+        asked = self._pool.models[int(self._places[0])]
+        with torch.no_grad():
+            known = self.question(np.zeros((1, len(self.ids)), dtype=np.bool_)).graph.graph()
+            found: FloatArray = asked.logits(known).double().softmax(1).cpu().numpy()
+        return found
+
+    @cached_property
+    def evidence(self) -> Evidence:
+        """S of each pair on the known graph, as the loss ``softplus(S)``, whose margin is -S.
+
+        The labels say whether both ends are of one class.
+        """
+        signals = self.toggled(np.zeros((1, len(self.ids)), dtype=np.bool_))[:, 0]
+        losses = np.logaddexp(0.0, signals)
+        ends = self.data.y.cpu().numpy()[self.pairs]
+        return Evidence(
+            target_loss=losses[0],
+            shadow_loss=losses[1:],
+            shadow_members=self.shadow_members,
+            ids=self.ids,
+            labels=(ends[0] == ends[1]).astype(np.int64),
+        )
+
+    @property
+    def zero_hop(self) -> Evidence:
+        """What the sampler ``"mia"`` looks at: the evidence about each pair by itself."""
+        return self.evidence
+
+    def simulated(self) -> Iterator[SimulatedTarget[EdgeScene]]:
+        """Each shadow model in turn as the target, judged by the others without its complement."""
+        check_simulation(len(self.shadows))
+        for k in range(len(self.shadows)):
+            yield self.simulated_target(k)
+
+    def simulated_target(self, k: int) -> SimulatedTarget[EdgeScene]:
+        """Shadow model k as the target."""
+        return SimulatedTarget(self._among(self._references(k), self._places[1 + k]), self.shadow_members[k])
+
+    def in_place_of(self, k: int) -> EdgeScene:
+        """The same target, compared only with the references of simulated target k."""
+        return self._among(self._references(k), self._places[0])
+
+    def _references(self, k: int) -> IntArray:
+        rows = reference_rows(self.shadow_members, k)
+        if rows.shape[1] != 1:
+            raise InputError("shadow_members: draw shadow models in complementary pairs or at random.")
+        return rows[:, 0]
+
+    def _among(self, others: IntArray, target: np.int64) -> EdgeScene:
+        places = np.concatenate([[target], self._places[1:][others]])
+        first, *rest = raw_models([self._pool.models[at] for at in places.tolist()])
+        scene = object.__new__(EdgeScene)
+        shared = {name: vars(self)[name] for name in ("data", "pairs", "ids", "_pool")}
+        own = {"target": first, "shadows": tuple(rest), "shadow_members": self.shadow_members[others]}
+        vars(scene).update({**shared, **own, "_places": places})
+        return scene
