@@ -102,7 +102,7 @@ def _multi_label() -> Found:
     chance = np.stack([one[:, 1] for one in model.predict_proba(X)], axis=1).clip(0.1, 0.9)
     train: Any = lambda population, members, seed: KNeighborsClassifier(5).fit(
         population.x[members], population.y[members]
-    )  # noqa: E731
+    )
     smooth: Any = lambda model: lambda x: np.stack([one[:, 1] for one in model.predict_proba(x)], axis=1).clip(0.1, 0.9)  # noqa: E731
     result = audit(
         Population.for_loss(X, y),
