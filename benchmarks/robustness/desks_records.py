@@ -100,13 +100,16 @@ def _multi_label() -> Found:
     y = np.stack([Y, (X[:, 1] > 0).astype(int)], axis=1)
     model = KNeighborsClassifier(5).fit(X[IN], y[IN])
     chance = np.stack([one[:, 1] for one in model.predict_proba(X)], axis=1).clip(0.1, 0.9)
-    train = lambda population, members, seed: KNeighborsClassifier(5).fit(population.x[members], population.y[members])  # noqa: E731
+
+    def train(population: Any, members: Any, seed: int) -> Any:
+        return KNeighborsClassifier(5).fit(population.x[members], population.y[members])
+
     smooth: Any = lambda model: lambda x: np.stack([one[:, 1] for one in model.predict_proba(x)], axis=1).clip(0.1, 0.9)  # noqa: E731
     result = audit(
         Population.for_loss(X, y),
         model=smooth(model),
         members=IN,
-        trainer=lambda *given: smooth(train(*given)),
+        trainer=lambda population, members, seed: smooth(train(population, members, seed)),
         loss=MultiLabelLoss(),
         **QUICK,
     )

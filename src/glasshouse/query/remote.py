@@ -171,7 +171,7 @@ class RemoteModel:
             return ()
         return (
             f"{self._unsteady} of {_AGAIN} records got another answer when they were asked again, so the model behind "
-            f"the wire draws at random, or has changed since its answers were kept. The figures are those of the first "
+            f"the wire draws at random, or has changed since it was first asked. The figures are those of the first "
             f"answers. Delete the cache if the model has changed.",
         )
 
