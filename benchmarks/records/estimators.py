@@ -29,6 +29,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 from glasshouse import Population, SklearnTrainer
 from glasshouse.attacks import attack_names, create
+from glasshouse.attacks.registry import find_attack
 from glasshouse.attacks.stacking.learners import Boosted
 from glasshouse.core.arrays import BoolArray, FloatArray
 from glasshouse.core.randomness import seed_for
@@ -39,8 +40,8 @@ from glasshouse.evidence import Evidence, Mode, QueryOptions, collect
 from glasshouse.pool import ShadowPool
 
 # "best" is one of the others; the rest need more than a pool of shadow models and one loss per record
-MORE = ("best", "public-quantile", "trace", "base-parts", "lira-parts")
-ATTACKS = tuple(name for name in attack_names(graph=False) if name not in MORE)
+MORE = ("best", "public-quantile", "trace")
+ATTACKS = tuple(name for name in attack_names(graph=False) if name not in MORE and not find_attack(name).needs_parts)
 Figures = dict[str, tuple[float, float, float]]  # by attack: AUC, TPR at 1 % and at 0.1 % FPR
 
 

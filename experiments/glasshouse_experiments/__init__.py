@@ -11,6 +11,7 @@ from glasshouse_experiments import (  # noqa: F401, I001
     rmia_beta,
     rmia_beta_iid,
     mismatch,
+    authors,
     samplers,
     vary_m,
     wall_clock,

@@ -6,6 +6,7 @@ from glasshouse_experiments.cells import Cell
 from glasshouse_experiments.experiment import experiment
 from glasshouse_experiments.iid_bench import IidBench
 from glasshouse_experiments.iid_settings import RECORD_SETTINGS
+from glasshouse_experiments.kept_losses import kept_accuracy
 
 __all__ = ["accuracy_iid"]
 
@@ -13,10 +14,6 @@ __all__ = ["accuracy_iid"]
 @experiment("accuracy", settings=RECORD_SETTINGS, bench=IidBench)
 def accuracy_iid(bench: IidBench) -> list[Cell]:
     """Correct answers among members and among others, as the pool stored them when it trained the targets."""
-    folder = bench.target_models.train(progress=bench.progress)
-    metrics = [folder.manifest(index)["metrics"] for index in range(bench.preset.targets)]
+    sides = zip(("train", "test"), kept_accuracy(bench.target_models, progress=bench.progress), strict=True)
     names = ("accuracy_iid", bench.setting.paper_name, "", "", "", "")
-    return [
-        Cell(*names, f"{side}_accuracy_pct", tuple(100 * one[f"{side}_accuracy"] for one in metrics))
-        for side in ("train", "test")
-    ]
+    return [Cell(*names, f"{side}_accuracy_pct", tuple((100 * found).tolist())) for side, found in sides]

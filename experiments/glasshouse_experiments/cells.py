@@ -12,7 +12,17 @@ import numpy as np
 
 from glasshouse.core.table import Table
 
-__all__ = ["COLUMNS", "Cell", "compared", "markdown", "paper_rows", "printed_cells", "readable", "tally"]
+__all__ = [
+    "COLUMNS",
+    "Cell",
+    "compared",
+    "markdown",
+    "paper_rows",
+    "printed_cell",
+    "printed_cells",
+    "readable",
+    "tally",
+]
 
 COLUMNS = ("dataset", "mode", "K", "attack", "metric", "ours (targets)", "paper", "difference in sd", "verdict")
 
@@ -94,6 +104,18 @@ def printed_cells(table: str, dataset: str, mode: str, count: str, metric: str) 
     """
     wanted = (table, dataset.lower(), mode, count, metric)
     return [figures for key, figures in _printed().items() if (*key[:4], key[6]) == wanted]
+
+
+def printed_cell(
+    table: str, dataset: str, mode: str, count: str, setting: str, attack: str, metric: str
+) -> tuple[float, float] | None:
+    """Mean and standard deviation of one cell of the paper; None if it is not printed.
+
+    Example:
+        >>> printed_cell("MIAGNN", "Cora", "online", "8", "", "BASE", "auc_pct")
+        (82.45, 1.45)
+    """
+    return _printed().get(_key((table, dataset, mode, count, setting, attack, metric)))
 
 
 def _row(cell: Cell, paper: tuple[float, float] | None) -> dict[str, object]:

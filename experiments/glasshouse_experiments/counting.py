@@ -1,7 +1,4 @@
-"""How many of the paper's cells were run, and how many agree: the table at the top of docs/reproduction.md.
-
-``python -m glasshouse_experiments.counting`` writes it there again, from ``results/`` and the paper's printed cells.
-"""
+"""How many of the paper's cells were run, and how many agree, from ``results/`` and the paper's printed cells."""
 
 from __future__ import annotations
 
@@ -13,15 +10,13 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from glasshouse import InputError
-from glasshouse.io.files import write_file
+from glasshouse_experiments.authors import MARK
 from glasshouse_experiments.causes import cause_of
 from glasshouse_experiments.cells import paper_rows
 
-__all__ = ["Count", "can_be_run", "counted", "counts_table", "page_with_counts", "run_cells"]
+__all__ = ["Count", "can_be_run", "counted", "counts_table", "run_cells"]
 
 TREE = Path(__file__).resolve().parents[2]
-PAGE = TREE / "docs" / "reproduction.md"
-_BEGIN, _END = "<!-- counts: written by python -m glasshouse_experiments.counting -->", "<!-- end of counts -->"
 _NAMES = {  # the paper's tables, by what they show
     "MIAGNN": "Table 1",
     "iid": "images",
@@ -55,17 +50,30 @@ class Count(NamedTuple):
 def run_cells(results: Path) -> list[dict[str, Any]]:
     """Every row of our results that has a cell of the paper beside it, each cell once.
 
-    Our own attacks stand beside the best of the paper's in files of another form, which do not count.
+    Our own attacks stand beside the best of the paper's in files of another form, which do not count. Nor do cells as
+    the authors' program computes them: their verdicts are the column "authors" of ours.
     """
     found: dict[tuple[str, ...], dict[str, Any]] = {}
+    theirs: dict[tuple[str, ...], str] = {}
     for path in sorted(results.glob("*.csv")):
         for row in csv.DictReader(path.read_text(encoding="utf-8").splitlines()):
-            if row["table"] in _NAMES and row["verdict"] != "not printed":
+            if row.get("table") in _NAMES and row["verdict"] != "not printed":
                 # the machine of a time is not a part of the paper's cell
-                setting = "" if row["table"] == "wall-clock-time" else row["setting"]
-                key = (row["table"], row["dataset"].lower(), row["mode"], row["K"], setting, row["attack"])
-                found[*key, row["metric"]] = row
-    return list(found.values())
+                setting = "" if row["table"] == "wall-clock-time" else row["setting"].removeprefix(MARK)
+                place = (
+                    row["table"],
+                    row["dataset"].lower(),
+                    row["mode"],
+                    row["K"],
+                    setting,
+                    row["attack"],
+                    row["metric"],
+                )
+                if row["setting"] == MARK:
+                    theirs[place] = row["verdict"]
+                else:
+                    found[place] = row
+    return [row | {"authors": theirs.get(place, "")} for place, row in found.items()]
 
 
 def counted(printed: Iterable[Mapping[str, Any]], ours: Iterable[Mapping[str, Any]]) -> Count:
@@ -112,20 +120,6 @@ def counts_table(results: Path) -> str:
     return "\n".join(lines)
 
 
-def page_with_counts(page: str, table: str) -> str:
-    """The page with this table between its two marks.
-
-    Example:
-        >>> page_with_counts(f"a {_BEGIN} old {_END} b", "new").split()[-2:]
-        ['-->', 'b']
-    """
-    before, begin, rest = page.partition(_BEGIN)
-    _, end, after = rest.partition(_END)
-    if not begin or not end:
-        raise InputError(f"{PAGE}: the marks of the table are missing: {_BEGIN} and {_END}.")
-    return f"{before}{_BEGIN}\n\n{table}\n\n{_END}{after}"
-
-
 def _is_of(table: str, row: Mapping[str, Any]) -> bool:
     return bool(row["table"] == table)
 
@@ -133,7 +127,3 @@ def _is_of(table: str, row: Mapping[str, Any]) -> bool:
 def _is_ranking(row: Mapping[str, Any]) -> bool:
     """Whether a cell measures how well an attack ranks."""
     return str(row["metric"]).startswith(_RANKING)
-
-
-if __name__ == "__main__":
-    write_file(PAGE, page_with_counts(PAGE.read_text(encoding="utf-8"), counts_table(TREE / "results")))

@@ -21,7 +21,7 @@ from glasshouse.pool.shadow_pool import described
 from glasshouse_experiments.bench import Judged
 from glasshouse_experiments.cells import Cell
 from glasshouse_experiments.iid_settings import RecordSetting
-from glasshouse_experiments.kept_losses import kept_losses
+from glasshouse_experiments.kept_losses import brought_count, brought_losses, kept_losses
 from glasshouse_experiments.measures import Measure
 from glasshouse_experiments.settings import Preset
 
@@ -72,8 +72,9 @@ class IidBench:
 
     @property
     def models(self) -> int:
-        """How many shadow models: the paper's 32, or fewer if the preset limits them."""
-        return min(POOL_SIZES[0], self.preset.most_shadows)
+        """How many shadow models: the paper's 32, or fewer if the preset limits them or fewer were brought."""
+        brought = brought_count(self._place("shadows"))
+        return min(POOL_SIZES[0], self.preset.most_shadows, POOL_SIZES[0] if brought is None else brought)
 
     @property
     def shadows(self) -> ShadowPool:
@@ -109,19 +110,29 @@ class IidBench:
         """What was run, as a sentence for readers of the figures."""
         return (
             f"{self.setting.model}, at most {self.trainer.epochs} epochs, {len(self.population)} records, "
-            f"{self.models} shadow models, {self.preset.targets} targets. {self.setting.note}"
+            f"{self.models} shadow models, {self.preset.targets} targets. {self.setting.note} {self._origin}"
         ).strip()
 
+    @property
+    def _origin(self) -> str:
+        """Where the models were trained, if it was not here."""
+        if brought_count(self._place("targets")) is None or (found := brought_losses(self.target_models)) is None:
+            return ""
+        return f"Models trained at commit {found.made_by['commit'][:8]} on {found.made_by['machine']}."
+
     def _pool(self, kind: str, members: BoolArray, seed: int) -> ShadowPool:
-        recipe = hashlib.sha256(f"{self.setting.options} {described(self.trainer)}".encode()).hexdigest()[:8]
         return ShadowPool(
             population=self.population,
             trainer=self.trainer,
             members=members,
             seed=seed,
-            folder=Path(self.folder) / f"{self.setting.name}-{recipe}-{kind}",
+            folder=self._place(kind),
             together=self.setting.together,
         )
+
+    def _place(self, kind: str) -> Path:
+        recipe = hashlib.sha256(f"{self.setting.options} {described(self.trainer)}".encode()).hexdigest()[:8]
+        return Path(self.folder) / f"{self.setting.name}-{recipe}-{kind}"
 
 
 def first_models(evidence: Evidence, models: int) -> Evidence:

@@ -1,4 +1,9 @@
-"""The paper's data sets, architectures and hyper-parameters (App. A), and how much of them a run uses."""
+"""The paper's data sets, architectures and hyper-parameters, and how much of them a run uses.
+
+The paper prints the space that it searched (App. A). What the search found is in its authors' public repository,
+MarcusLassila/MIA-audit-GNN: ``results/hyperparams`` for targets and shadow models, the logs of
+``results/model-distr-shift`` for the mismatched adversary.
+"""
 
 from __future__ import annotations
 
@@ -52,7 +57,9 @@ def _owner(architecture: str, hidden: int, rate: float, decay: float, dropout: f
 
 
 _GITHUB = "The features of this file are not the paper's, so its figures are not comparable digit for digit."
-_OURS = "The paper does not print the hyper-parameters of this architecture; these are ours."
+_PUBLISHED = "Hyper-parameters from the authors' repository (results/hyperparams)."
+_LOGGED = "Hyper-parameters from the log of the authors' run (results/model-distr-shift)."
+_UNLOGGED = "The log of the authors' run on Cora is not public; the SGD target is trained as in CiteSeer's."
 _MADE_UP = "A made-up graph that needs no file; the paper has nothing to compare it with."
 
 # The paper's hidden width of a GAT is that of one of its four heads: with 64 in all, train accuracy is 88.1 % on
@@ -83,15 +90,22 @@ for _name, _setting in {
         data="amazon-photo",
         paper_name="Amazon-Photo, GraphSAGE",
         model="GraphSAGE",
-        trainer=_gnn("sage", 64, 1e-3, 1e-4, 0.25, 400),
-        note=_OURS,
+        trainer=_gnn("sage", 256, 1e-2, 1e-4, 0.0, 200),
+        note=_PUBLISHED,
     ),
     "pubmed-gcn": Setting(
         data="pubmed",
         paper_name="Pubmed, GCN",
         model="GCN",
-        trainer=_gnn("gcn", 128, 1e-2, 1e-5, 0.5, 200),
-        note=_OURS,
+        trainer=_gnn("gcn", 64, 1e-2, 1e-5, 0.25, 400),
+        note=_PUBLISHED,
+    ),
+    "flickr-gat": Setting(
+        data="flickr",
+        paper_name="Flickr, GAT",
+        model="GAT",
+        trainer=_gnn("gat", 4 * 256, 1e-3, 1e-5, 0.5, 400),
+        note=_PUBLISHED,
     ),
     "synthetic": Setting(
         data="synthetic",
@@ -103,36 +117,36 @@ for _name, _setting in {
 }.items():
     SETTINGS.add(_name, _setting)
 
-# The paper tunes these, but does not print them. Ours: the best test accuracy with a gap of 8 % or more, by
-# `grid_search` over rates, decay, dropout and epochs, fixed before any attack was run.
+# Rates, decay, dropout and epochs of the targets stand in the authors' logs, the momentum does not: with 0.9 CiteSeer's
+# targets have the accuracy of the log (93.5 and 72.7 % against 93.0 and 73.0 %), without it 74.4 and 66.5 %.
 MISMATCHED: Registry[Setting] = Registry("a data set with a mismatched adversary")
 for _name, _setting in {
     "cora": Setting(
         data="cora",
         paper_name="Cora",
         model="GCN",
-        trainer=_gnn("gat", 4 * 64, 1e-2, 1e-5, 0.5, 50),
-        target=_owner("gcn", 64, 0.3, 1e-4, 0.5, 100),
+        trainer=_gnn("gat", 4 * 64, 1e-3, 1e-4, 0.5, 100),
+        target=_owner("gcn", 64, 0.1, 1e-5, 0.5, 100),
         target_share=0.35,
-        note=_OURS,
+        note=_UNLOGGED,
     ),
     "citeseer": Setting(
         data="citeseer",
         paper_name="Citeseer",
         model="GAT",
-        trainer=_gnn("sage", 64, 1e-3, 1e-5, 0.5, 100),
-        target=_owner("gat", 4 * 64, 0.1, 1e-5, 0.5, 200),
+        trainer=_gnn("sage", 64, 1e-3, 1e-4, 0.5, 100),
+        target=_owner("gat", 4 * 64, 0.1, 1e-4, 0.5, 100),
         target_share=0.35,
-        note=_OURS,
+        note=_LOGGED,
     ),
     "pubmed": Setting(
         data="pubmed",
         paper_name="Pubmed",
         model="GraphSAGE",
-        trainer=_gnn("gcn", 128, 1e-2, 1e-5, 0.5, 200),
-        target=_owner("sage", 128, 0.3, 1e-5, 0.5, 800),
+        trainer=_gnn("gcn", 64, 1e-2, 1e-5, 0.5, 400),
+        target=_owner("sage", 128, 0.1, 1e-5, 0.5, 2000),
         target_share=0.35,
-        note=_OURS,
+        note=_LOGGED,
     ),
     "synthetic": Setting(
         data="synthetic",
@@ -167,8 +181,8 @@ class Preset:
 
 
 PRESETS: Registry[Preset] = Registry("a preset")
-PRESETS.add("quick", Preset(targets=2, datasets=("cora", "citeseer", "digits"), most_shadows=8, light=True))
-PRESETS.add(
-    "paper",
-    Preset(targets=10, datasets=("cora", "citeseer", "pubmed", "amazon-photo", "github", "cifar10", "digits")),
-)
+_FIGURES = "cora-mismatched", "amazon-photo-sage", "pubmed-gcn", "github-many"  # of the experiment roc
+_QUICK = "cora", "citeseer", "digits", _FIGURES[0]
+_TABLES = "cora", "citeseer", "pubmed", "amazon-photo", "github", "cifar10", "digits"
+PRESETS.add("quick", Preset(targets=2, datasets=_QUICK, most_shadows=8, light=True))
+PRESETS.add("paper", Preset(targets=10, datasets=_TABLES + _FIGURES))

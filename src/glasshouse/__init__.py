@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from glasshouse.core.errors import InputError
     from glasshouse.data import Population, complementary_halves, random_subsets
     from glasshouse.data.named import digits
-    from glasshouse.data.texts import tokenized
+    from glasshouse.data.texts import text_tokens, tokenized
     from glasshouse.evaluation import PrivacyClaim
     from glasshouse.evidence import Evidence, LossTrace, QueryOptions, read_evidence, write_evidence
     from glasshouse.query.classify import CoarseAnswers
@@ -82,6 +82,7 @@ __all__ = [
     "read_evidence",
     "register",
     "register_defences",
+    "text_tokens",
     "tokenized",
     "write_evidence",
 ]
@@ -115,7 +116,7 @@ __getattr__, __dir__ = lazy_exports(
             "PoissonLoss",
             "QuantileLoss",
         ],
-        "glasshouse.data.texts": ["tokenized"],
+        "glasshouse.data.texts": ["text_tokens", "tokenized"],
         "glasshouse.query.tokens": ["TokenLoss"],
         "glasshouse.training.adapters": ["LoRA"],
         "glasshouse.training.language": ["CausalLMTrainer"],

@@ -10,8 +10,10 @@ from hypothesis import strategies as st
 from glasshouse import Evidence, InputError
 from glasshouse.attacks import BASE, Attack, LiRA, PartsBASE, PartsLiRA
 from glasshouse.data import complementary_halves
-from glasshouse.evidence import PartLosses
+from glasshouse.evidence import Mode, PartLosses
 from glasshouse.evidence.parts import Ragged
+
+MODES: tuple[Mode, Mode] = ("online", "offline")
 
 
 def made(seed: int, records: int = 20, models: int = 6) -> Evidence:
@@ -41,7 +43,7 @@ def one_by_one(evidence: Evidence, attack: Attack, target: np.ndarray, rows: np.
 @settings(max_examples=15, deadline=None)
 @given(seed=st.integers(0, 10_000), offline=st.booleans())
 def test_scores_are_sums_over_parts(seed: int, offline: bool) -> None:
-    evidence, mode = made(seed), "offline" if offline else "online"
+    evidence, mode = made(seed), MODES[offline]
     parts, everyone = evidence.parts, np.arange(evidence.models)
     assert parts is not None
     for attack, each in ((PartsBASE(mode=mode), BASE(mode=mode)), (PartsLiRA(mode=mode), LiRA(mode=mode))):

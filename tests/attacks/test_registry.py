@@ -14,7 +14,7 @@ from tests.strategies import gaussian_evidence
 
 
 def test_every_attack_can_be_made_by_name() -> None:
-    known = "base bavaria calibration classifier lira loss attack-r regressed rmia shrunk-lira stacked"
+    known = "base base-tempered bavaria calibration classifier lira loss attack-r regressed rmia shrunk-lira stacked"
     assert set(known.split()) <= set(attack_names())
     for name in attack_names():
         attack = create(name, shared={"mode": "offline", "prior": 0.3, "seed": 1})

@@ -10,13 +10,13 @@ from numpy.typing import NDArray
 from scipy.special import logit
 
 from glasshouse import Evidence, InputError
-from glasshouse.attacks import BASE, LiRA, Stacked
+from glasshouse.attacks import BASE, LiRA, PartsBASE, PartsLiRA, Stacked
 from glasshouse.attacks.stacking.features import usual_of
 from glasshouse.attacks.stacking.learners import Boosted, Linear
 from glasshouse.core.arrays import BoolArray, FloatArray
 from glasshouse.data import complementary_halves
 from glasshouse.evaluation import auc, estimate_thresholds, run_attack
-from glasshouse.evidence import Mode
+from glasshouse.evidence import Mode, PartLosses
 from tests.strategies import gaussian_evidence
 
 QUICK = Boosted(rounds=40, leaves=15, fits=1)
@@ -228,3 +228,36 @@ def test_jobs_change_no_bit() -> None:
     few = Stacked(boosted=Boosted(rounds=5, examples=5000), linear=Linear(examples=5000))
     one, many = (dataclasses.replace(few, jobs=jobs).score(evidence) for jobs in (1, 8))
     assert (one == many).all()
+
+
+def texts(records: int, *, seed: int) -> tuple[Evidence, BoolArray]:
+    """Members know a few easy tokens better; in the sum of a text, hard tokens vary far more than this."""
+    random = np.random.default_rng(seed)
+    shadow_members = complementary_halves(records, models=8, seed=seed)
+    members = np.vstack([random.random(records) < 0.5, shadow_members])
+    hard = np.tile([3.0, 3.0, 1.0, 1.0], records)
+    noise = random.normal(size=(9, 4 * records)) * np.tile([1.0, 1.0, 0.02, 0.02], records)
+    loss = np.maximum(hard + noise - 0.03 * np.repeat(members, 4, axis=1), 0).astype(np.float32)
+    sums = loss.reshape(9, records, 4).sum(axis=2, dtype=np.float64)
+    parts = PartLosses(target=loss[0], shadow=loss[1:], offsets=4 * np.arange(records + 1))
+    return Evidence(target_loss=sums[0], shadow_loss=sums[1:], shadow_members=shadow_members, parts=parts), members[0]
+
+
+def test_it_learns_from_parts_and_details_of_parts_change_nothing() -> None:
+    evidence, members = texts(600, seed=0)
+    scores = quick().score(evidence)
+    best = max(auc(attack.score(evidence), members) for attack in (BASE(), LiRA(), PartsBASE(), PartsLiRA()))
+    assert auc(scores, members) > max(best, 0.75) + 0.05
+    assert auc(scores, members) > auc(quick().score(dataclasses.replace(evidence, parts=None)), members) + 0.2
+
+
+def test_a_target_on_another_scale_is_judged_from_its_parts() -> None:
+    """Losses of all its tokens are half as large: matched to the pool's, its members are found again."""
+    evidence, members = texts(600, seed=1)
+    attack = quick().tuned(evidence)
+    other = evidence.with_target_loss(evidence.target_loss / 2)
+    assert other.parts is not None
+    np.testing.assert_allclose(np.add.reduceat(other.parts.target, other.parts.offsets[:-1]), other.target_loss, 1e-5)
+    assert "unlike" in attack.warning(other)
+    assert auc(attack.score(other), members) > 0.7
+    assert auc(attack.score(dataclasses.replace(other, parts=evidence.parts)), members) < 0.6

@@ -25,7 +25,7 @@ CALLS = (glasshouse.audit, glasshouse.audit_evidence, glasshouse.graph.audit, gl
 IN_GROUPS = {one.name: one for group in GROUPS.values() for one in dataclasses.fields(group)}
 ELSEWHERE = {  # keys of an audit file that are no options of `glasshouse.audit`, or say them in another way
     *("author", "graph", "data", "trainer", "target"),
-    *("answers", "minutes"),
+    *("answers", "minutes", "plan"),
 }
 
 

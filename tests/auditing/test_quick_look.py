@@ -27,7 +27,7 @@ from glasshouse import (
     random_subsets,
     read_evidence,
 )
-from glasshouse.auditing.steps import CHEAP_ATTACKS, REFERENCE_ATTACKS
+from glasshouse.auditing.steps import CHEAP_ATTACKS, REFERENCE_ATTACKS, TOKEN_ATTACKS
 from glasshouse.cli import app
 from glasshouse.core.arrays import BoolArray
 from glasshouse.report.run_folder import read_run
@@ -202,7 +202,7 @@ def test_the_lists_name_every_attack_that_needs_no_more() -> None:
     from glasshouse.attacks.registry import attack_names, find_attack
 
     alone = {name for name in attack_names(graph=False) if find_attack(name).least_models == 0}
-    assert alone == set(CHEAP_ATTACKS)
+    assert alone == {*CHEAP_ATTACKS, *TOKEN_ATTACKS}
     assert set(REFERENCE_ATTACKS) - alone == {"calibration", "base", "rmia"}
 
 

@@ -97,3 +97,25 @@ def test_the_quick_look_is_too_low_where_difficulties_hide_a_leak_and_never_belo
     assert hidden["1 AUC"]["held"] >= 9
     none = look.measure(cases["no leak, hard records"], runs=20, records=1000)
     assert none["0 below chance"]["True"] == none["1 below chance"]["True"] == 0
+
+
+def test_attacks_on_language_models_and_their_cost(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Made-up texts, a model of some 5 000 parameters: the pool finds more than one model, and every table is made."""
+    pytest.importorskip("transformers")
+    language = benchmark("language")
+    random = np.random.default_rng(0)
+    words = np.array(["".join(random.choice(list("abcdefgh"), size=4)) for _ in range(60)])
+    (tmp_path / "made.txt").write_text("\n".join(" ".join(random.choice(words, size=8)) for _ in range(200)))
+    corpus = language.Corpus.read(tmp_path / "made.txt", words=60)
+    assert 50 < corpus.vocabulary <= 61
+    monkeypatch.setattr(language, "WITH_POOL", ("base", "base-parts", "stacked"))
+    monkeypatch.setattr(language, "RESAMPLED", 20)
+    (size,) = language.TINY.sizes
+    plan = replace(language.TINY, audited=80, base=60, length=8, tuning=4, long=(10, 8))
+    full, adapted = language.measure(corpus, size._replace(full=0.01), plan)
+    assert full.figures["base-parts"][0] > max(0.8, full.figures["loss"][0])
+    assert (full.tuning, adapted.tuning) == ("all weights", "adapters")
+    assert full.perplexity[1] < full.perplexity[2]
+    assert "| base-parts | " in language.table([full, adapted])
+    assert [line.split(" | ")[1] for line in language.together(corpus, size, plan)] == ["together", "one by one"]
+    assert "10 × 8" in language.largest([corpus], size, plan)

@@ -71,6 +71,7 @@ def test_ours_are_all_that_can_use_the_pool() -> None:
     assert not {"best", "public-quantile", "trace", "g-base"} & set(records)
     assert set(bench.rivals(graph=True, shadows=8)) - set(records) == {
         "g-base",
+        "g-base-tempered",
         "g-regressed",
         "g-stacked",
         "g-classifier",

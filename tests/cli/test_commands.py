@@ -151,7 +151,7 @@ def test_names_are_listed(tmp_path: Path) -> None:
     listed = glasshouse("attacks", folder=tmp_path).stdout
     names = [line for line in listed.splitlines() if line and not line.startswith(" ")]
     assert {"rmia", "regressed", "best"} <= set(names)
-    assert {"g-base", "g-stacked", "g-regressed", "g-classifier"} == set(names[-4:])
+    assert {"g-base", "g-base-tempered", "g-stacked", "g-regressed", "g-classifier"} == set(names[-5:])
     assert "loss\n    The negative loss of the target; it asks no shadow model.\n    Needs no shadow model." in listed
     assert glasshouse("--help", folder=tmp_path).returncode == 0
 

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from glasshouse import Evidence, InputError, read_evidence, write_evidence
+from glasshouse.attacks import PartsBASE, WindowComparison
 
 LOGITS = np.random.default_rng(0).normal(size=(5, 4, 3))  # target and 4 shadows, 4 records, 3 classes
 LABELS = np.array([0, 2, 1, 1])
@@ -310,3 +311,64 @@ def test_files_that_are_missing_damaged_or_of_another_kind_are_one_clear_line(tm
         read_evidence(tmp_path / "half.parquet")
     with pytest.raises(InputError, match="written as .npz"):
         write_evidence(tmp_path / "e.pkl", read_evidence(tmp_path / "e.npz").evidence)
+
+
+def parts(**changed: Any) -> dict[str, Any]:
+    """Two texts of two tokens and one, a target and two shadow models."""
+    given: dict[str, Any] = {
+        "target_parts": np.array([0.1, 0.2, 2.0], np.float32),
+        "shadow_parts": np.array([[0.5, 0.9, 1.0], [0.7, 0.8, 1.2]], np.float32),
+        "part_offsets": np.array([0, 2, 3]),
+        "parts_reference": np.array([[0.6, 0.8, 1.1]], np.float32),
+        "shadow_members": np.array([[1, 0], [0, 1]]),
+        "ids": np.array(["a", "b"]),
+    }
+    return {name: value for name, value in (given | changed).items() if value is not None}
+
+
+def test_saved_losses_of_tokens_are_all_that_an_attack_needs(tmp_path: Path) -> None:
+    np.savez(tmp_path / "tokens.npz", **parts())
+    evidence = read_evidence(tmp_path / "tokens.npz").evidence
+    assert evidence.target_loss == pytest.approx([0.3, 2.0])
+    assert evidence.shadow_loss == pytest.approx(np.array([[1.4, 1.0], [1.5, 1.2]]))
+    shadow = parts()["shadow_parts"]
+    first, second, third = -parts()["target_parts"] - np.log(np.exp(-shadow).mean(axis=0))
+    assert PartsBASE().score(evidence) == pytest.approx([first + second, third], abs=1e-5)
+    wbc = WindowComparison(widths=(1,))
+    assert wbc.score(evidence).tolist() == [1.0, 0.0]
+    again = read_evidence(write_evidence(tmp_path / "again.npz", evidence)).evidence
+    assert again.parts is not None
+    assert evidence.parts is not None
+    for name, values in evidence.parts.arrays().items():
+        assert np.array_equal(again.parts.arrays()[name], values)
+    assert np.array_equal(again.target_loss, evidence.target_loss)
+    # of densities the smallest is subtracted from every part and from every sum
+    np.savez(tmp_path / "shifted.npz", **parts(target_loss=np.array([2.3, 3.0]), shadow_loss=[[3.4, 2.0], [3.5, 2.2]]))
+    assert read_evidence(tmp_path / "shifted.npz").evidence.target_loss == pytest.approx([2.3, 3.0])
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"part_offsets": None}, "part_offsets: missing beside target_parts"),
+        ({"part_offsets": np.array([0, 2])}, "part_offsets: give .* rising positions"),
+        ({"part_offsets": np.array([0.0, 2.0, 3.0])}, "part_offsets, target_parts: give whole numbers"),
+        (
+            {"part_offsets": np.arange(4), "target_loss": np.ones(2), "shadow_loss": np.ones((2, 2))},
+            "part_offsets: has 4 numbers; 2 records need",
+        ),
+        ({"target_parts": np.array([0.1, np.nan, 2.0])}, "target_parts: some are not finite"),
+        ({"shadow_parts": -parts()["shadow_parts"]}, "shadow_parts: some are negative"),
+        ({"parts_reference": np.ones((2, 3))}, r"parts_reference: shape \(2, 3\)"),
+        (
+            {"target_loss": np.array([0.3, 2.1]), "shadow_loss": [[1.4, 1.0], [1.5, 1.2]]},
+            "first 'b', their sums do not",
+        ),
+        ({"ids": None, "target_ids": ["a", "b"], "shadow_ids": ["b", "a"]}, "shadow_ids: with parts all arrays"),
+    ],
+)
+def test_losses_of_tokens_that_do_not_fit_are_refused(tmp_path: Path, changed: dict[str, Any], message: str) -> None:
+    np.savez(tmp_path / "tokens.npz", **parts(**changed))
+    with pytest.raises(InputError, match=message) as error:
+        read_evidence(tmp_path / "tokens.npz")
+    assert "tokens.npz" in str(error.value)

@@ -4,29 +4,12 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-import pytest
-
-from glasshouse import InputError
 from glasshouse_experiments.causes import CAUSES, cause_of
 from glasshouse_experiments.cells import paper_rows
-from glasshouse_experiments.counting import (
-    PAGE,
-    TREE,
-    Count,
-    can_be_run,
-    counted,
-    counts_table,
-    page_with_counts,
-    run_cells,
-)
+from glasshouse_experiments.claims import DOCS
+from glasshouse_experiments.counting import TREE, Count, can_be_run, counted, counts_table, run_cells
 
 RESULTS = TREE / "results"
-
-
-def test_the_page_opens_with_the_counts_of_the_results() -> None:
-    page = PAGE.read_text(encoding="utf-8")
-    assert page_with_counts(page, counts_table(RESULTS)) == page, "run python -m glasshouse_experiments.counting"
-    assert page.index("| cells in the paper |") < page.index("```")
 
 
 def test_every_count_adds_up_and_no_cell_counts_twice() -> None:
@@ -45,7 +28,7 @@ def test_the_counts_are_those_of_the_pages_of_the_experiments() -> None:
     dull = Counter(
         line.rsplit(",", 1)[1]
         for path in RESULTS.glob("*/*.csv")
-        if not path.parent.name.startswith(("beyond", "ablation", "roc"))
+        if not path.parent.name.startswith(("beyond", "ablation", "roc", "authors"))
         for line in path.read_text(encoding="utf-8").splitlines()[1:]
     )
     found = Counter(row["verdict"] for row in run_cells(RESULTS))
@@ -58,7 +41,7 @@ def test_each_cause_covers_a_cell_that_was_run_and_lies_outside() -> None:
     used = [cause_of(row) for row in outside]
     unused = [cause for cause in CAUSES if cause not in used]
     assert not unused
-    story = PAGE.read_text(encoding="utf-8")
+    story = (DOCS / "reproduction.md").read_text(encoding="utf-8")
     assert all(cause.why in " ".join(story.split()) for cause in used if cause), "the page gives the same reason"
 
 
@@ -82,6 +65,13 @@ def test_a_machine_is_not_a_part_of_the_papers_cell(tmp_path: Path) -> None:
     assert len(run_cells(tmp_path)) == 1
 
 
-def test_a_page_without_its_marks_is_refused() -> None:
-    with pytest.raises(InputError, match=r"reproduction\.md: the marks of the table are missing"):
-        page_with_counts("a page", "a table")
+def test_cells_as_the_authors_compute_them_are_no_cells_of_ours_but_their_verdict_stands_beside(tmp_path: Path) -> None:
+    head = "table,dataset,mode,K,setting,attack,metric,verdict\n"
+    row = "thresholds,Cora,online,8,{},RMIA,threshold_at_fpr1,{}\n"
+    (tmp_path / "thresholds.csv").write_text(head + row.format("", "above"))
+    (tmp_path / "authors.csv").write_text(head + row.format("authors' program", "within 2 sd"))
+    (cell,) = run_cells(tmp_path)
+    assert (cell["verdict"], cell["authors"]) == ("above", "within 2 sd")
+    assert cause_of(cell) is CAUSES[0]
+    (tmp_path / "authors.csv").write_text(head + row.format("authors' program", "below"))
+    assert cause_of(run_cells(tmp_path)[0]) is CAUSES[1]

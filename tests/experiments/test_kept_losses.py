@@ -9,10 +9,11 @@ import safetensors.numpy
 
 from glasshouse import InputError, Population, TorchTrainer
 from glasshouse.evidence import query
+from glasshouse.io.files import write_file
 from glasshouse.pool import ShadowPool
 from glasshouse.training import mlp
 from glasshouse_experiments import kept_losses as module
-from glasshouse_experiments.kept_losses import kept_losses
+from glasshouse_experiments.kept_losses import BROUGHT, brought_bytes, brought_losses, kept_accuracy, kept_losses
 
 POPULATION = Population(np.random.default_rng(0).normal(size=(30, 4)).astype(np.float32), np.arange(30) % 3)
 
@@ -63,3 +64,42 @@ def test_losses_of_another_version_are_asked_again(tmp_path: Path, monkeypatch: 
 def test_a_pool_without_a_folder_is_refused() -> None:
     with pytest.raises(InputError, match="no folder to keep losses in"):
         kept_losses(pool(None))
+
+
+def brought(pool: ShadowPool, **changes: np.ndarray) -> None:
+    count, records = pool.members.shape
+    rates = np.linspace(0.5, 1.0, count)
+    found = {"loss": np.ones((count, records)), "train_accuracy": rates, "test_accuracy": rates - 0.1} | changes
+    assert pool.folder is not None
+    write_file(pool.folder / BROUGHT, brought_bytes(pool, found, {"commit": "abc", "machine": "a GPU"}))
+
+
+def test_losses_of_another_machine_stand_for_the_models_and_tell_what_made_them(tmp_path: Path) -> None:
+    six, four = pool(tmp_path, shadows=6), pool(tmp_path)
+    brought(six, loss=np.arange(180.0).reshape(6, 30))
+    assert (kept_losses(six) == np.arange(180.0).reshape(6, 30)).all()
+    assert (kept_losses(four) == np.arange(120.0).reshape(4, 30)).all()  # the first models of the same plan
+    assert kept_accuracy(four)[0].tolist() == np.linspace(0.5, 1.0, 6)[:4].tolist()
+    found = brought_losses(four)
+    assert found is not None
+    assert found.made_by == {"commit": "abc", "machine": "a GPU"}
+    assert not (tmp_path / "pool.json").exists()
+
+
+def test_losses_of_another_recipe_other_members_or_too_few_models_are_refused(tmp_path: Path) -> None:
+    four, other = pool(tmp_path), pool(tmp_path)
+    brought(four)
+    with pytest.raises(InputError, match=r"holds losses \(4, 30\), and this pool has 6 models"):
+        kept_losses(pool(tmp_path, shadows=6))
+    longer = ShadowPool.plan(POPULATION, TorchTrainer(module=mlp(4, 3), epochs=3), shadows=4, folder=tmp_path)
+    with pytest.raises(InputError, match="another recipe"):
+        kept_losses(longer)
+    object.__setattr__(other, "members", ~other.members)
+    with pytest.raises(InputError, match="trained on other records"):
+        kept_losses(other)
+    brought(four, loss=np.full((4, 30), np.nan))
+    with pytest.raises(InputError, match="not finite"):
+        kept_losses(four)
+    (tmp_path / BROUGHT).write_bytes(b"damaged")
+    with pytest.raises(InputError, match="is damaged"):
+        kept_losses(four)

@@ -9,8 +9,22 @@ import pytest
 import torch
 from torch import nn
 
-from glasshouse import CausalLMTrainer, InputError, LoRA, TokenLoss, audit, tokenized
+from glasshouse import (
+    Attacker,
+    CausalLMTrainer,
+    InputError,
+    LabelOnly,
+    LoRA,
+    Population,
+    TokenLoss,
+    TorchTrainer,
+    audit,
+    tokenized,
+)
+from glasshouse.attacks import PartsBASE
+from glasshouse.evaluation import auc
 from glasshouse.query.own_loss import Batch
+from glasshouse.training import TransformersTrainer
 from glasshouse.training.adapters import AdaptedBase
 
 LETTERS = 12
@@ -32,10 +46,14 @@ class Tiny(nn.Module):
         return logits
 
 
-def texts(count: int = 60) -> Any:
+def area(result: Any, name: str) -> float:
+    return float(result.outcomes[name].metrics.auc)
+
+
+def texts(count: int = 60, **more: Any) -> Any:
     random = np.random.default_rng(0)
     made = ["".join(random.choice(list("abcdefghijkl"), size=random.integers(4, 9))) for _ in range(count)]
-    return tokenized(made, lambda text: [ord(letter) - 96 for letter in text])
+    return tokenized(made, lambda text: [ord(letter) - 96 for letter in text], **more)
 
 
 def halves(count: int = 60) -> np.ndarray:
@@ -66,6 +84,31 @@ def test_losses_of_tokens_are_those_of_each_text_alone() -> None:
     assert np.allclose(api["loss"], found["loss"], equal_nan=True)
     with pytest.raises(InputError, match="some log-probabilities are positive"):
         TokenLoss()(lambda x: np.ones_like(found["loss"]), batch)
+
+
+def test_an_api_of_the_likeliest_tokens_is_used_at_its_resolution() -> None:
+    population = texts(5)
+    batch = Batch(population.x, population.y, population.ids)
+    torch.manual_seed(0)
+    model = Tiny()
+    every, few = TokenLoss()(model, batch)["loss"], TokenLoss(top=3)(model, batch)["loss"]
+    numbers = torch.from_numpy(population.x["input_ids"])
+    known = model(numbers, torch.from_numpy(population.x["attention_mask"])).log_softmax(-1)[:, :-1]
+    likely = (known.argsort(-1, descending=True)[..., :3] == numbers[:, 1:, None]).any(-1).numpy()
+    there = ~np.isnan(every)
+    assert (few[there & ~likely] == 12).all()
+    assert np.array_equal(few[there & likely], every[there & likely])
+    assert (there & likely).any()
+
+    def api(x: Any) -> Any:
+        return np.where(likely, -np.nan_to_num(every), -np.inf)
+
+    assert np.array_equal(TokenLoss(top=3)(api, batch)["loss"], few, equal_nan=True)
+    assert "only the log-probabilities of the 3 likeliest tokens" in TokenLoss(top=3).notes[0]
+    with pytest.raises(InputError, match=r"no log-probability; .* give TokenLoss\(top=k\)"):
+        TokenLoss()(api, batch)
+    with pytest.raises(InputError, match="reference and details need all"):
+        TokenLoss(top=3, details=True)
 
 
 @pytest.mark.parametrize("kind", ["linear", "Conv1D"])
@@ -120,12 +163,32 @@ def test_members_texts_are_found(adapters: LoRA | None, tmp_path: Any) -> None:
         population, members=halves(120), trainer=trainer, loss=loss, shadows=4, attacks=named, pool=pool, progress=False
     )
     assert not result.left_out
-    assert result.outcomes["base-parts"].metrics.auc > 0.8
-    assert result.outcomes["base-parts"].metrics.auc > result.outcomes["loss"].metrics.auc
+    assert area(result, "base-parts") > 0.8
+    assert area(result, "base-parts") > area(result, "loss")
     again = audit(
         population, members=halves(120), trainer=trainer, loss=loss, shadows=4, attacks=named, pool=pool, progress=False
     )
     assert np.array_equal(again.outcomes["base-parts"].scores, result.outcomes["base-parts"].scores)
+
+
+def test_persons_are_audited_by_all_of_their_texts() -> None:
+    """Three texts of each person: all of them train a model or none, and what their tokens tell is joined."""
+    persons = np.arange(120) // 3
+    found = audit(
+        texts(120, unit=persons),
+        members=persons < 20,
+        trainer=CausalLMTrainer(module=Tiny, epochs=40, batch_size=8, learning_rate=0.01),
+        loss=TokenLoss(),
+        shadows=4,
+        attacks=["base-parts"],
+        progress=False,
+    )
+    scores = found.outcomes["base-parts"].scores
+    assert scores.shape == (40,)
+    assert (found.evidence.shadow_members.sum(axis=1) == 20).all()
+    assert found.by_unit is not None
+    alone = auc(PartsBASE().score(found.by_unit.rows.evidence), persons < 20)
+    assert auc(scores, found.evidence.ids.astype(int) < 20) > max(alone, 0.9)
 
 
 def test_what_is_not_a_text_is_refused() -> None:
@@ -133,8 +196,6 @@ def test_what_is_not_a_text_is_refused() -> None:
         tokenized(["ab", "a"], lambda text: [ord(letter) for letter in text])
     with pytest.raises(InputError, match="give one text per record"):
         tokenized([1, 2], lambda text: [1, 2])
-    from glasshouse import Population
-
     with pytest.raises(InputError, match=r"make it by tokenized\(texts, tokenizer\)"):
         CausalLMTrainer(module=Tiny)(Population.for_loss(np.ones((4, 2))), np.array([1, 1, 0, 0], bool), 0)
 
@@ -154,3 +215,17 @@ def test_texts_come_from_files(name: str, written: str, tmp_path: Any) -> None:
     if name != "texts.txt":
         with pytest.raises(InputError, match="record 0 has no text named 'body'; say column="):
             tokenized(tmp_path / name, lambda text: [ord(letter) for letter in text], column="body")
+
+
+def test_elsewhere_a_language_model_is_refused_with_where_it_belongs() -> None:
+    rows, labels = texts(20), np.arange(20) % 2
+    population = Population(rows.x, labels)
+    real = Population(rows.x, np.linspace(0.0, 1.0, 20), regression=True)
+    named = r"train it with CausalLMTrainer and audit tokenized\(texts, tokenizer\) with audit\(…, loss=TokenLoss\(\)\)"
+    more: dict[str, Any] = {"members": halves(20), "shadows": 0, "model": Tiny().eval()}
+    for asked, options in ((population, {}), (real, {}), (population, {"attacker": Attacker(query=LabelOnly())})):
+        with pytest.raises(InputError, match=named):
+            audit(asked, **more, **options)
+    for trainer in (TorchTrainer(module=Tiny), TransformersTrainer(module=Tiny)):
+        with pytest.raises(InputError, match=named):
+            trainer(population, halves(20), 0)

@@ -20,6 +20,7 @@ from glasshouse.attacks.registry import attack_names, create, register
 from glasshouse.attacks.regressed import Regressed, ShrunkLiRA
 from glasshouse.attacks.rmia import RMIA, InfoRMIA
 from glasshouse.attacks.stacked import Stacked
+from glasshouse.attacks.tempered import TemperedBASE
 
 __all__ = [
     "BASE",
@@ -47,6 +48,7 @@ __all__ = [
     "ShadowClassifier",
     "ShrunkLiRA",
     "Stacked",
+    "TemperedBASE",
     "TraceFall",
     "View",
     "WindowComparison",

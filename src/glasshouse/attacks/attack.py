@@ -152,7 +152,8 @@ class Attack(abc.ABC, Generic[V]):
     not the loss alone), ``needs_public`` (records known to be outside), ``needs_trace`` (losses from the target's
     training), ``needs_parts`` (losses of the parts of a record, such as tokens), ``least_models`` (shadow models
     that it needs, 0 if it looks at the target alone), ``posterior`` (its score is a probability of membership),
-    ``candidate`` (``"best"`` tries it), ``likelihood_ratio`` (its score compares two likelihoods),
+    ``candidate`` (``"best"`` tries it), ``likelihood_ratio`` (its score compares two likelihoods), ``log_ratio`` (it is
+    the logarithm of their ratio),
     ``quick_simulation`` (it has a way of its own to score simulated targets, for the time alone), ``needs_classes``
     (why it cannot attack a regression) and ``version`` (raised when its scores change, so that stored scores of an
     earlier version are not used).
@@ -176,6 +177,7 @@ class Attack(abc.ABC, Generic[V]):
     posterior: ClassVar[bool] = False
     candidate: ClassVar[bool] = False
     likelihood_ratio: ClassVar[bool] = False
+    log_ratio: ClassVar[bool] = False
     quick_simulation: ClassVar[bool] = False  # `simulated_scores` is its own, but learns no more than `tuned` does
     needs_classes: ClassVar[str] = ""  # why a regression, which has no classes, cannot be attacked; empty if it can
 

@@ -79,6 +79,7 @@ class BaVarIA(Attack):
 
     candidate: ClassVar[bool] = True
     likelihood_ratio: ClassVar[bool] = True
+    log_ratio: ClassVar[bool] = True
     quick_simulation: ClassVar[bool] = True
 
     mode: Mode = "online"
@@ -181,6 +182,7 @@ class LiRA(Attack):
 
     candidate: ClassVar[bool] = True
     likelihood_ratio: ClassVar[bool] = True
+    log_ratio: ClassVar[bool] = True
     quick_simulation: ClassVar[bool] = True
 
     mode: Mode = "online"

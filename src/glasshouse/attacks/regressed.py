@@ -263,6 +263,7 @@ class ShrunkLiRA(Attack):
     version: ClassVar[int] = 3
     candidate: ClassVar[bool] = True
     likelihood_ratio: ClassVar[bool] = True
+    log_ratio: ClassVar[bool] = True
     _learns_elsewhere: ClassVar[bool] = True
     needs_classes: ClassVar[str] = (
         "it moves all records by one common shift, and residuals move towards 0 from both sides"

@@ -117,8 +117,9 @@ class Stacked(StackedParameters, Attack):
 
     Each shadow model plays the target, judged by the pool without itself and its complement; its members are known.
     Features of a record: log-confidence and margin, BASE, the ratios of LiRA and BaVarIA, the mean margins of in- and
-    out-models with their spreads and the distances to them, and the label. Boosted trees, a regression or both,
-    whichever is best on held-out simulated targets, learn the posterior from them. BASE, calibrated, has half a part in
+    out-models with their spreads and the distances to them, and the label; of records with parts, such as texts, also
+    BASE and both ratios part by part, summed. Boosted trees, a regression or both, whichever is best on held-out
+    simulated targets, learn the posterior from them. BASE, calibrated, has half a part in
     the log-odds if more members are then found at low false-positive rates. If neither is better than BASE by a
     standard error, or BASE finds more at low rates by a standard error, the attack is BASE, calibrated. The true target
     is scored and never learned from. If it answers unlike all simulated targets, weighted to the prior (its
@@ -176,7 +177,7 @@ class Stacked(StackedParameters, Attack):
         unlike, seen = like.unlikeness(margins) > LARGEST_UNLIKENESS, evidence
         if unlike:  # what was learned holds for answers on the pool's scale
             loss = margin_to_loss(like.matched(margins))
-            seen = dataclasses.replace(evidence, target_loss=loss)
+            seen = evidence.with_target_loss(loss)
         rows = None if place is None else known.plan.references[place]
         near = seen if rows is None else seen.losses_alone().among(rows)
         odds = known.part * known.line.log_odds(known.base.log_odds(near))
@@ -194,6 +195,7 @@ class Stacked(StackedParameters, Attack):
     def _known(self, evidence: Evidence) -> StackedFit:
         if self.fit_ is not None:
             return self.fit_
+        evidence = evidence.losses_alone(details=False)
         plan = plan_targets(evidence.shadow_members, targets=self.targets, seed=self.seed, enough=ENOUGH)
         members = evidence.shadow_members[plan.targets]
         usual = [usual_of(evidence, references, mode=self.mode) for references in plan.references]
@@ -234,6 +236,7 @@ class Stacked(StackedParameters, Attack):
     def _learned(self, evidence: Evidence, known: StackedFit, *, learner: str | None, place: int | None) -> FloatArray:
         """Log-odds of the target by what was learned, [N]."""
         # a mean over panels varies less than the scores of simulated targets, which matters if nothing else does
+        evidence = evidence.losses_alone(details=False)
         panels, group = known.plan.panels if known.clear else known.plan.panels[:1], None
         if place is not None:
             panels, group = known.plan.references[place : place + 1], int(known.plan.groups[place])

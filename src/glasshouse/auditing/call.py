@@ -26,6 +26,7 @@ from glasshouse.auditing.steps import (
     train_shadows,
 )
 from glasshouse.auditing.trials import audit_and_advise
+from glasshouse.auditing.units import by_unit, unit_settings
 from glasshouse.compute import Compute
 from glasshouse.core.errors import InputError
 from glasshouse.data import Population, as_members, check_members_fit, check_population, select
@@ -84,7 +85,7 @@ def audit(
             look with weaker attacks, and an estimate of what eight would find.
         loss: ``(model, batch) -> losses`` [B], or [B, T] of the parts of each record (tokens, labels, outputs): the
             negative logarithm of the likelihood that the model gives to each of ``batch.x``, ``batch.y``. By default
-            that of the class, or of the value of a regression. `glasshouse.losses` has those of other kinds of model.
+            that of the class, or of the value of a regression. `TokenLoss` and `MultiLabelLoss` are two that are ready.
 
     Example:
         >>> import numpy as np
@@ -113,13 +114,18 @@ def audit(
     for one in (trainer, other):
         if isinstance(one, SklearnTrainer):
             one.check(population, labels_only=attacker.labels_only)
-    mask = checked_members(model, members, len(population), seed=seed, ids=population.ids)
+    units = population.unit
+    mask = checked_members(model, members, len(population), seed=seed, ids=population.ids, units=units)
     check_members_fit(population.x, mask, given=members)
     doubts = () if model is None else _check_target(model, population, attacker)  # before the long work
-    outside = public_mask(attacker.public, mask, seed=seed, ids=population.ids)
+    outside = public_mask(attacker.public, mask, seed=seed, ids=population.ids, units=units)
     judged = np.flatnonzero(~outside)
-    fprs = checked_rates(evaluation.fprs, mask[judged])
+    units = None if units is None else units.at(judged)
+    fprs = checked_rates(
+        evaluation.fprs, mask[judged] if units is None else units.members(mask[judged], place="members")
+    )
     groups = {name: values[judged] for name, values in as_groups(evaluation.groups, len(population)).items()}
+    words = None if evaluation.words is None else [evaluation.words[at] for at in judged.tolist()]
     public, prior = attacker.public is not None, attacker.prior
     if public and np.ndim(prior):
         prior = np.asarray(prior)[judged]
@@ -168,29 +174,28 @@ def audit(
         **dict[str, Any](answers.figures(mask)),
         fingerprint=population.fingerprint(),
         shadow_seconds=seconds + time.perf_counter() - started,
-        settings=settings_of(trainer, attacker, evaluation),
+        settings=settings_of(trainer, attacker, evaluation) | unit_settings(units),
         versions=library_versions(),
         warnings=(*doubts, *shared.warnings),
         notes=(*evidence.notes, *shared.notes),
         stored_records=stored_records(target),
     )
+    own = population.own_loss  # then there are no labels
+    known = Known(x=population.features, labels=None if own else population.y, audited=judged if public else None)
+    labels = None if own else population.labels[judged]
+    told: dict[str, Any] = {"labels": labels, "groups": groups, "known": known, "design": evaluation.design}
+    parts = by_unit(evidence, units, members=mask[judged], seed=seed, **told)
     return audit_view(
-        evidence,
+        parts.pop("view"),
         made,
-        members=mask[judged],
-        estimated=not attacker.labels_only and loss is None,
-        labels=None if population.own_loss else population.labels[judged],
-        evaluation=dataclasses.replace(evaluation, fprs=fprs, groups=groups),
+        estimated=not attacker.labels_only and loss is None and units is None,
+        evaluation=dataclasses.replace(evaluation, fprs=fprs, groups=parts.pop("groups"), words=words),
         context=context,
         compute=compute,
         progress=progress,
         left_out=left_out,
-        known=Known(
-            x=population.features,
-            labels=None if population.own_loss else population.y,
-            audited=judged if public else None,
-        ),
         prior=prior,
+        **parts,
     )
 
 
@@ -239,8 +244,11 @@ def audit_evidence(
     mask = None if members is None else as_members(members, (evidence.records,), place="members", ids=evidence.ids)
     # unknown members do not limit the rates, but a pool cannot place a threshold finer than one of its non-members
     counted = evidence.shadow_members[0] if mask is None and evidence.models else mask
+    units = evidence.unit
+    if units is not None and counted is not None:
+        counted = units.members(counted, place="members" if mask is not None else "shadow_members")
     fprs = () if counted is None else checked_rates(evaluation.fprs, counted)
-    evaluation = dataclasses.replace(evaluation, fprs=fprs, groups=as_groups(evaluation.groups, evidence.records))
+    groups = as_groups(evaluation.groups, evidence.records)
     chosen = default_attacks(attacks, DEFAULT_ATTACKS, evidence.models)
     made = chosen_attacks(chosen, mode=mode, prior=attacker.prior, seed=seed, fprs=fprs)
     left_out: dict[str, str] = {}
@@ -258,19 +266,22 @@ def audit_evidence(
         shadows=evidence.models,
         mode=mode,
         seed=seed,
-        settings={"prior": prior_text(attacker.prior), "threshold": evaluation.threshold},
+        settings={"prior": prior_text(attacker.prior), "threshold": evaluation.threshold, **unit_settings(units)},
         versions=library_versions(),
         warnings=shared.warnings,
         notes=(*evidence.notes, *shared.notes),
     )
+    known = Known(labels=evidence.labels)
+    told: dict[str, Any] = {"labels": evidence.labels, "groups": groups, "design": evaluation.design}
+    parts = by_unit(evidence, units, members=mask, seed=seed, known=known, **told)
     return audit_view(
-        evidence,
+        parts.pop("view"),
         made,
-        members=mask,
-        labels=evidence.labels,
-        evaluation=evaluation,
+        estimated=units is None,
+        evaluation=dataclasses.replace(evaluation, fprs=fprs, groups=parts.pop("groups")),
         context=context,
         progress=progress,
         left_out=left_out,
         prior=attacker.prior,
+        **parts,
     )

@@ -17,6 +17,7 @@ from typing import Any, TypeVar, cast
 from numpy.typing import ArrayLike
 
 from glasshouse.core.errors import InputError, raise_faults, shortened
+from glasshouse.data.design import Design, as_design
 from glasshouse.evaluation import PrivacyClaim
 from glasshouse.evaluation.privacy.claim import as_claim
 from glasshouse.evaluation.thresholds import ThresholdRule
@@ -121,7 +122,12 @@ class Evaluation:
         threshold: ``"mean"`` or the careful ``"max"`` of the simulated targets' thresholds.
         groups: columns that divide the records, by name, such as ``{"sex": […], "age": […]}``, one value per record.
             The report shows the leak of each group. Numbers with many different values are cut into quartiles.
+        words: [N] the tokens of every text, as `text_tokens` gives them: the report then shows the most exposed texts.
+            By default it shows which of their tokens surprise, but no words.
         claim: a stated (ε, δ) to judge: a `PrivacyClaim`, or a mapping with ``epsilon`` and perhaps ``delta``.
+        design: how the members were chosen, a `glasshouse.data.design.Design`, its name, or a mapping with its name:
+            tests, intervals and ε follow it. By default records, or units, are taken as drawn at random, and it is
+            tested whether they look so.
 
     Example:
         >>> Evaluation(fprs=[0.1], claim={"epsilon": 8.0}).claim
@@ -131,12 +137,17 @@ class Evaluation:
     fprs: Sequence[float] | None = option(None, file="list[Share] | None")
     threshold: ThresholdRule = option("mean", file='Literal["mean", "max"]', was="policy")
     groups: Mapping[str, ArrayLike] | None = option(None)
+    words: Sequence[Sequence[str]] | None = option(None, of=("records", "evidence"))
     claim: PrivacyClaim | Mapping[str, float] | None = option(None, file="ClaimSection | None")
+    design: Design | str | Mapping[str, Any] | None = option(
+        None, file="str | dict[str, Any] | None", of=("records", "evidence")
+    )
 
     def __post_init__(self) -> None:
         if self.threshold not in ("mean", "max"):
             raise InputError(f'threshold: {shortened(self.threshold)} is not known; use "mean" or "max".')
         object.__setattr__(self, "claim", as_claim(self.claim))
+        object.__setattr__(self, "design", as_design(self.design))
 
 
 GROUPS: Mapping[str, type[Any]] = {"attacker": Attacker, "evaluation": Evaluation}

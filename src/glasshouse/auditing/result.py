@@ -6,7 +6,7 @@ import dataclasses
 import functools
 import importlib.util
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -17,8 +17,12 @@ import numpy as np
 from glasshouse.core.arrays import BoolArray
 from glasshouse.core.table import Table
 from glasshouse.evaluation import AttackOutcome, PrivacyVerdict, RandomMembers, VerdictAttack
+from glasshouse.evaluation.declared import DeclaredDraw
 from glasshouse.evaluation.quick_estimate import QuickEstimate
+from glasshouse.evaluation.risk import UnitRisk
+from glasshouse.evaluation.texts import text_leak
 from glasshouse.evidence import Evidence, write_evidence
+from glasshouse.evidence.units import UnitView
 from glasshouse.io.files import write_file
 from glasshouse.io.folders import new_folder
 from glasshouse.report import Advice, Context, Summary, Surroundings, latex_table, render_html, summarise
@@ -31,6 +35,8 @@ from glasshouse.report.policy import Policy, stored_policy
 from glasshouse.report.redaction import Redactor, redacted_context
 from glasshouse.report.run_folder import listed
 from glasshouse.report.terminal import summary_text
+
+_TEXTS = 20  # of the most exposed ones in a report
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
@@ -51,8 +57,12 @@ class AuditResult:
         random_members: whether members can be told from others without the target; None if that could not be tested.
         mismatch: what a reader must know if the target is unlike the shadow models; empty if it is like them.
         groups: columns [N] that divide the records, by name, as the user gave them.
+        words: [N] the tokens of every text, to be shown in the report; None shows none.
         quick_estimate: with one or no shadow model, an estimate of what eight would find; None otherwise.
         advice: defences that were measured for this model (`advised`); None if none were.
+        declared: the declared draw of the members, and what speaks against it; None if none was declared.
+        risk: how often simulated targets let an attack identify each unit; None for records.
+        by_unit: the rows behind the units, if units such as persons were audited; None for records.
     """
 
     evidence: Evidence
@@ -68,8 +78,12 @@ class AuditResult:
     random_members: RandomMembers | None = None
     mismatch: str = ""
     groups: Mapping[str, np.ndarray] = field(default_factory=dict)
+    words: Sequence[Sequence[str]] | None = None
     quick_estimate: QuickEstimate | None = None
     advice: Advice | None = None
+    by_unit: UnitView | None = None
+    declared: DeclaredDraw | None = None
+    risk: UnitRisk | None = None
 
     def __repr__(self) -> str:
         return f"AuditResult({len(self.evidence.ids)} records, attacks: {', '.join(self.outcomes) or 'none'})"
@@ -118,6 +132,10 @@ class AuditResult:
         of ties, or a target that is unlike the shadow models, has no such column. ``…_fdr`` is the smallest
         false-discovery rate at which the record is flagged, without use of the true members; ``…_stability`` is the
         share of smaller pools with which the record is still flagged (for attacks that are cheap enough).
+
+        Of units such as persons it also has ``records`` (how many each has), ``risk`` (the share of the simulated
+        targets with this unit inside in which the verdict attack identifies it), ``risk_by`` (the attack that does so
+        most often) and ``risk_chance`` (the chance that guessing would do so as often).
         """
         columns: dict[str, np.ndarray] = {"id": self.evidence.ids}
         if self.labels is not None:
@@ -126,6 +144,10 @@ class AuditResult:
             columns["member"] = self.members
         if self.surroundings is not None:
             columns["degree"] = self.surroundings.degrees
+        if self.by_unit is not None:
+            columns["records"] = self.by_unit.units.sizes
+        if self.risk is not None:
+            columns |= {"risk": self.risk.identified, "risk_by": self.risk.by, "risk_chance": self.risk.chance}
         columns |= self.groups
         for name, outcome in self.outcomes.items():
             columns[f"{name}_score"] = outcome.scores
@@ -140,6 +162,21 @@ class AuditResult:
                 columns[f"{name}_fdr"] = levels
             if threshold is not None and outcome.stability is not None:
                 columns[f"{name}_stability"] = outcome.stability
+        return Table(columns)
+
+    def rows(self) -> Table:
+        """One row per record inside the audited units: id, unit, membership if known, and each attack's own score.
+
+        Without units it is `records`.
+        """
+        if self.by_unit is None:
+            return self.records()
+        view, units = self.by_unit, self.by_unit.units
+        columns: dict[str, np.ndarray] = {"id": view.rows.ids, units.word: units.names[units.rows]}
+        if self.members is not None:
+            columns["member"] = self.members[units.rows]
+        for name, outcome in self.outcomes.items():
+            columns[f"{name}_score"] = outcome.attack.row_scores(view)  # type: ignore[attr-defined]
         return Table(columns)
 
     def roc(self) -> Table:
@@ -170,7 +207,7 @@ class AuditResult:
 
     @functools.cached_property
     def _summary(self) -> Summary:
-        return summarise(
+        found = summarise(
             self.outcomes,
             context=self.context,
             records=self.records(),
@@ -184,7 +221,15 @@ class AuditResult:
             columns=self._columns(),
             quick_estimate=self.quick_estimate,
             advice=self.advice,
+            draw=self.declared,
+            risk=None if self.risk is None else self.risk.figures(),
         )
+        names = found.top_records["id"][:_TEXTS] if "id" in found.top_records else np.empty(0, np.str_)
+        order = np.argsort(self.evidence.ids)
+        listed = order[np.searchsorted(self.evidence.ids, names, sorter=order)]
+        mode: Any = self.context.mode
+        texts = text_leak(self.evidence, members=self.members, listed=listed, mode=mode, words=self.words)
+        return dataclasses.replace(found, texts=texts)
 
     def advised(self, advice: Advice) -> AuditResult:
         """The same result, whose report quotes the defences that `glasshouse.advise` measured for this model."""
@@ -214,8 +259,11 @@ class AuditResult:
             labels=None if self.labels is None else self.labels[order],
             surroundings=None if self.surroundings is None else self.surroundings.of_records(order),
             groups=groups,
+            words=None,
             left_out=redactor.texts(self.left_out, ids),
             context=redacted_context(self.context, redactor, ids),
+            risk=None if self.risk is None else self.risk.of_units(order),
+            by_unit=None,  # the rows have ids of their own
         )
 
     def save(self, folder: Path | str, *, overwrite: bool = False, policy: Policy | None = None) -> Path:
@@ -239,7 +287,11 @@ class AuditResult:
                 write_file(place / "records.parquet", records.to_parquet())
             write_file(place / "roc.csv", self.roc().to_csv())
             write_file(place / "table.tex", latex_table(summary))
-            write_evidence(place / "evidence.npz", self.evidence, members=self.members)
+            saved, members = self.evidence, self.members
+            if self.by_unit is not None:
+                saved = self.by_unit.rows.evidence.with_units(self.by_unit.units)
+                members = None if members is None else members[self.by_unit.units.rows]
+            write_evidence(place / "evidence.npz", saved, members=members)
             write_file(place / "report.html", render_html(summary, policy=policy, searched=records))
             curves = {attack.name: attack.metrics.curve for attack in summary.attacks if attack.metrics is not None}
             if curves:

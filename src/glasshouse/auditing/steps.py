@@ -21,11 +21,13 @@ from glasshouse.core.errors import InputError, raise_faults
 from glasshouse.core.optional import installed_version
 from glasshouse.core.progress import note_work, showing
 from glasshouse.core.randomness import seed_for
-from glasshouse.data import as_members, random_subsets
+from glasshouse.data import Units, as_members, random_subsets
+from glasshouse.data.design import Draw
 from glasshouse.evaluation import (
     AttackOutcome,
     Known,
     RandomMembers,
+    VerdictAttack,
     check_random_members,
     judge_claim,
     run_attack,
@@ -34,11 +36,15 @@ from glasshouse.evaluation import (
 )
 from glasshouse.evaluation.best import AttackCache
 from glasshouse.evaluation.checks.members import doubtful_members, same_models, swapped_members
+from glasshouse.evaluation.declared import Coins, declared_draw, with_own_coins, without_draw
 from glasshouse.evaluation.intervals import Sampled, sampling_intervals
 from glasshouse.evaluation.metrics import resolvable
-from glasshouse.evaluation.privacy.claim import Unit, as_claim
+from glasshouse.evaluation.privacy.claim import as_claim
 from glasshouse.evaluation.quick_estimate import FEW_MODELS, quick_estimate_of
+from glasshouse.evaluation.risk import UnitRisk, unit_risk
+from glasshouse.evaluation.roc import allowed_wrong
 from glasshouse.evidence import Evidence
+from glasshouse.evidence.units import UnitView
 from glasshouse.io.limits import lacks_memory
 from glasshouse.pool import ShadowPool
 from glasshouse.pool.shadow_pool import described
@@ -47,6 +53,7 @@ from glasshouse.training.trainer import Trainer
 
 CHEAP_ATTACKS = ("loss", "class-loss", "modified-entropy", "hinge", "public-quantile", "trace")  # need no shadow model
 PART_ATTACKS = ("base-parts", "lira-parts")  # where the loss of a record has parts
+TOKEN_ATTACKS = ("zlib", "min-k", "min-k++", "wbc", "ez-mia")  # the same, and no shadow model is needed
 REFERENCE_ATTACKS = (*CHEAP_ATTACKS, "calibration", "base", "rmia")  # one reference model is enough
 
 _NO_PUBLIC = (
@@ -71,7 +78,13 @@ _LOG = logging.getLogger("glasshouse")
 
 
 def checked_members(
-    model: Any, members: ArrayLike | None, count: int, *, seed: int, ids: TextArray | None = None
+    model: Any,
+    members: ArrayLike | None,
+    count: int,
+    *,
+    seed: int,
+    ids: TextArray | None = None,
+    units: Units | None = None,
 ) -> BoolArray:
     """[N] which records trained the target, or will train it: without a model, by default a random half."""
     if members is None:
@@ -80,7 +93,7 @@ def checked_members(
                 "members: missing; a given model needs the records that trained it. Pass members=mask, one True or "
                 "False per record, or the ids of these records."
             )
-        members = random_subsets(count, models=1, fraction=0.5, seed=seed)[0]
+        members = random_subsets(count, models=1, fraction=0.5, seed=seed, units=units)[0]
     return as_members(members, (count,), place="members", ids=ids)
 
 
@@ -167,7 +180,7 @@ def default_attacks(attacks: Any, usual: Sequence[str], models: int, *, parts: b
     """
     if attacks is not usual or models not in (0, 1):
         return (*usual, *PART_ATTACKS) if attacks is usual and parts else attacks
-    return REFERENCE_ATTACKS if models else CHEAP_ATTACKS
+    return (*(REFERENCE_ATTACKS if models else CHEAP_ATTACKS), *(TOKEN_ATTACKS if parts else ()))
 
 
 def audit_view(
@@ -186,7 +199,8 @@ def audit_view(
     estimated: bool = True,  # whether what eight models would find may be estimated: not from labels alone
     sampled: Sampled | None = None,  # how the audited records were drawn from all; None if they were not
     compute: Compute | None = None,  # where long steps of the attacks run
-    unit: Unit = "record",  # whose membership it is about
+    draw: Draw | None = None,  # how members were chosen, as declared; None tests whether they look drawn at random
+    left_out_units: int = 0,  # how many are not judged, so that strata have equal shares of members
     withheld: str = "",  # why no ε can be given, if that is known beforehand
 ) -> AuditResult:
     """From a view to a result: every attack, what all of them show about ε, and warnings if members look swapped.
@@ -194,6 +208,10 @@ def audit_view(
     If one attack fails, the others still run: the shadow models are already trained.
     """
     evidence, fprs = view.evidence, tuple(evaluation.fprs or ())
+    if left_out_units and members is not None:  # fewer non-members are left than the rates were checked for
+        fprs = tuple(fpr for fpr in fprs if allowed_wrong(fpr, int((~members).sum())) >= 1)
+        if np.ndim(prior):
+            raise InputError("prior: give one number; units are left out so that all strata have equal shares.")
     expected = prior if np.ndim(prior) == 0 else view.audited(prior)
     advice = _TRANSDUCTIVE if context.settings.get("setting") == "inductive" else ""
     unlike = target_mismatch(evidence, prior=expected, advice=advice)
@@ -213,6 +231,7 @@ def audit_view(
                     cache=cache,
                     prior=prior,
                     mismatch=bool(unlike),
+                    draw=draw,
                 )
             except InputError as error:
                 failed[name] = " ".join(error.faults)
@@ -228,31 +247,46 @@ def audit_view(
         for name, outcome in outcomes.items():
             whole = sampling_intervals(outcome.scores, members, sampled, fprs=fprs)
             outcomes[name] = dataclasses.replace(outcome, sampling_intervals=whole)
-    found = privacy = drawn = quick_estimate = None
+    found = privacy = drawn = quick_estimate = declared = None
     if members is not None:
-        drawn, context = _drawn(known or Known(labels=labels), evidence, members, context)
+        known = known or Known(labels=labels)
+        if draw is None:
+            drawn, context = _drawn(known, evidence, members, context)
+        else:
+            declared = declared_draw(known, evidence, members, draw, left_out=left_out_units, seed=context.seed or 0)
         swapped = swapped_members(evidence.target_loss, members, context.train_accuracy, context.test_accuracy)
         # swapped members do not fit the target either
         doubts = same_models(evidence) or swapped or doubtful_members(evidence, members)
         blind = (drawn.warning(),) if drawn is not None and drawn.found else ()
         context = dataclasses.replace(context, warnings=(*blind, *doubts, *context.warnings))
+        coined = draw is not None and bool(draw.coins)  # canaries are unlike other records
         random = not doubts and (drawn is None or not drawn.found)
-        quick_estimate = quick_estimate_of(evidence, members) if random and estimated else None
-        found = verdict_attack(outcomes, members, fprs=fprs, seed=context.seed or 0)
+        quick_estimate = quick_estimate_of(evidence, members) if random and estimated and not coined else None
+        found = verdict_attack(outcomes, members, fprs=fprs, seed=context.seed or 0, draw=draw)
         attackers = {name: outcome for name, outcome in outcomes.items() if not outcome.attack.knows_truth}
+        guessers = {name: outcome.scores for name, outcome in attackers.items()}
+        practice = {name: one.simulated.shares_right for name, one in attackers.items() if one.simulated}
+        unit = str(context.settings.get("unit") or ("record" if surroundings is None else "node"))
+        coins = Coins.of(draw, guessers, members, practice=practice, unit=unit)
         privacy = judge_claim(
             as_claim(evaluation.claim),
-            {name: outcome.scores for name, outcome in attackers.items()},
-            members=members,
-            practice={name: one.simulated.shares_right for name, one in attackers.items() if one.simulated},
-            unit=unit,
+            coins.scores,
+            members=coins.members,
+            practice=coins.practice,
+            unit=coins.unit,
             leak=found.test.leak,
-            withheld=withheld or ("" if drawn is None else drawn.withheld),
+            withheld=withheld or (coins.withheld if drawn is None else drawn.withheld),
         )
+        declared = None if declared is None else with_own_coins(declared, coins, delta=privacy.delta)
+        if declared is not None and not declared.random:
+            declared = dataclasses.replace(
+                declared, without=without_draw(attackers, members, found.attack, unit=unit, fprs=fprs)
+            )
     if evidence.models < FEW_MODELS:
         had = "One reference model was" if evidence.models else "No shadow models were"
         estimate = [] if members is None else [_NO_ESTIMATE if quick_estimate is None else quick_estimate.sentence()]
         context = dataclasses.replace(context, notes=(f"{had} {_CHEAP}", *estimate, *context.notes))
+    groups = {} if draw is not None and draw.cluster else evaluation.groups or {}  # their tests need single units
     return AuditResult(
         evidence=evidence,
         outcomes=outcomes,
@@ -263,12 +297,28 @@ def audit_view(
         privacy=privacy,
         context=context,
         surroundings=surroundings,
-        groups={name: np.asarray(values) for name, values in (evaluation.groups or {}).items()},
+        groups={name: np.asarray(values) for name, values in groups.items()},
+        words=evaluation.words,
         left_out={**(left_out or {}), **failed},
         random_members=drawn,
         mismatch=unlike,
         quick_estimate=quick_estimate,
+        by_unit=view if isinstance(view, UnitView) else None,
+        declared=declared,
+        risk=_risk(outcomes, cache, found, fprs[0]) if isinstance(view, UnitView) and fprs else None,
     )
+
+
+def _risk(
+    outcomes: Mapping[str, AttackOutcome], cache: AttackCache, found: VerdictAttack | None, fpr: float
+) -> UnitRisk | None:
+    """The risk of each unit, by the verdict attack; None without simulated targets."""
+    tried = {name: one for name, one in outcomes.items() if one.simulated is not None and not one.attack.knows_truth}
+    if not tried:
+        return None
+    name = found.attack if found is not None and found.attack in tried else next(iter(tried))
+    scored = {each: cache.simulated(one.attack) for each, one in tried.items()}
+    return unit_risk(scored, attack=name, fpr=fpr)
 
 
 def _drawn(

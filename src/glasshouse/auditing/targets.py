@@ -132,7 +132,8 @@ def audit_targets(
         raise InputError(f"{given[0]}: every target is trained here on its own random members; leave it out.")
     trainer = as_trainer(trainer)
     run = audit_of(data)
-    masks = random_subsets(len(as_population(data)), models=targets, fraction=attacker.fraction, seed=seed)
+    count, units = len(as_population(data)), getattr(data, "unit", None)
+    masks = random_subsets(count, models=targets, fraction=attacker.fraction, seed=seed, units=units)
     results = []
     with tempfile.TemporaryDirectory() if pool is None else contextlib.nullcontext(pool) as folder:
         for number, members in enumerate(masks):

@@ -105,6 +105,8 @@ class Trials:
         """The audit of the model as it is."""
         began = time.perf_counter()
         known = as_population(self.data)
+        if getattr(known, "unit", None) is not None:
+            raise InputError("advise: defences are measured on records, not on units yet; leave unit out.")
         mask = checked_members(model, members, len(known), seed=self.options["seed"], ids=known.ids)
         result = self.audit(AS_IT_IS, mask, model=model, progress=progress)
         return _AsItIs(model, mask, result, result.evidence, time.perf_counter() - began)

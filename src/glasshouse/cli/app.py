@@ -35,7 +35,7 @@ from glasshouse.io.limits import lacks_memory
 # by what a user wants to do and by name: the module of this room that registers the command with `app`
 _BY_AIM = {
     "Start": {"new": "new", "doctor": "doctor", "attacks": "doctor", "datasets": "doctor"},
-    "Audit": {"audit": "audit", "score": "audit", "advise": "audit"},
+    "Audit": {"plan": "plan", "audit": "audit", "score": "audit", "advise": "audit"},
     "Decide": dict.fromkeys(("check", "compare", "index", "appendix"), "saved_runs"),
     "Share and keep": dict.fromkeys(("report", "verify", "lookup"), "saved_runs"),
     "Research": {"bench": "bench", "reproduce": "reproduce"},

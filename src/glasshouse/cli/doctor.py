@@ -194,7 +194,11 @@ def _needs(attack: type[Attack[Any]]) -> str:
     needs += ["records known to be outside"] if attack.needs_public else []
     needs += ["losses from the training"] if attack.needs_trace else []
     needs += ["a loss with parts"] if attack.needs_parts else []
-    cost = "one query per record"
+    reference = "reference" in getattr(attack, "looks_at", ())
+    needs += ["the model before fine-tuning"] if reference else []
+    cost = (
+        "two queries per record, one of them to the model before fine-tuning" if reference else "one query per record"
+    )
     if attack.least_models:
         cost = "one query per record and model"
         if attack.kind == "graph":

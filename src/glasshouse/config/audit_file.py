@@ -18,6 +18,7 @@ from glasshouse.attacks import attack_names, create
 from glasshouse.attacks.registry import find_attack
 from glasshouse.auditing.advise import advise
 from glasshouse.auditing.options import GROUPS
+from glasshouse.auditing.plan import read_plan
 from glasshouse.auditing.result import AuditResult
 from glasshouse.auditing.targets import audit_of
 from glasshouse.compute import Compute
@@ -64,7 +65,8 @@ class TrainedTarget(Strict):
     def load(self, data: Dataset, folder: Path, seed: int) -> tuple[Any, BoolArray]:
         """No model yet, and the members that will train it."""
         if data.members is None:
-            return None, random_subsets(len(data.population), models=1, fraction=self.fraction, seed=seed)[0]
+            drawn: dict[str, Any] = {"fraction": self.fraction, "seed": seed, "units": data.population.unit}
+            return None, random_subsets(len(data.population), models=1, **drawn)[0]
         if "fraction" in self.model_fields_set:
             raise InputError("target.fraction: the data already defines the members. Leave one of them out.")
         return None, data.members
@@ -191,6 +193,8 @@ class AuditFile(_Options):
     mode: Literal["online", "offline"] = "online"
     seed: Annotated[int, Field(ge=0)] = 0
     pool: str | None = None
+    plan: str | None = None
+    """Folder of glasshouse plan: its members or canaries are audited, and ε needs no assumption about their draw."""
     answers: Literal["probabilities", "labels"] = "probabilities"
     """What a model tells about a record; with ``labels``, the attacks see no probabilities."""
     minutes: Annotated[float, Field(gt=0, le=_MOST_MINUTES)] | None = None
@@ -221,6 +225,8 @@ class AuditFile(_Options):
                 raise ValueError(f"{one.name}: an audit of {kind} does not use it; leave it out.")
         if self.minutes is not None and not self.is_graph:
             raise ValueError("minutes: only the audit of a graph has a time budget; leave it out for records.")
+        if self.is_graph and self.plan is not None:
+            raise ValueError("plan: is for records; leave it out for a graph.")
         if self.is_graph and self.answers == "labels":
             raise ValueError("answers: labels alone are for records; leave it out for a graph.")
         return self
@@ -312,16 +318,25 @@ def prepared(
     with reading:
         data = (config.data or DigitsData(name="digits")).load(folder, config.seed)
         check_shadows(config.shadows, len(data.population))
+        plan = None if config.plan is None else read_plan(folder / config.plan, data.population)
+        if plan is not None:
+            data = dataclasses.replace(data, members=plan.members)
         model, members = config.target.load(data, folder, config.seed)
-        trainer = config.trainer.build(data.population, folder)
+        trainer: Any = config.trainer.build(data.population, folder)
     advice = config.trainer.advice(data.population)
     for line in advice:
         _LOG.warning("%s", visible(line))
     query = LabelOnly(seed=config.seed) if config.answers == "labels" else None
     common["attacker"] = dataclasses.replace(config.group("attacker"), query=query)
     common["evaluation"] = dataclasses.replace(common["evaluation"], groups=data.groups or None)
+    population = data.population
+    if plan is not None:
+        trainer, design = plan.trainer(trainer, population), plan.design_of(common["evaluation"].design)
+        population, members = plan.audited(population)
+        groups = common["evaluation"].groups if plan.kind == "members" else None
+        common["evaluation"] = dataclasses.replace(common["evaluation"], design=design, groups=groups)
     common |= {"model": model, "members": members, "trainer": trainer, "about": data.about}
-    return Prepared(data=data.population, arguments=common, said=(*data.notes, *data.warnings, *advice))
+    return Prepared(data=population, arguments=common, said=(*data.notes, *data.warnings, *advice))
 
 
 def run_audit_file(config: AuditFile, *, folder: Path, progress: bool | None = None, **reading: Any) -> AuditResult:

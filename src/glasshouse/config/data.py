@@ -22,27 +22,32 @@ from glasshouse.io.arrays import read_npz
 from glasshouse.io.guarded import guarded
 
 _OWN = ("x", "y", "ids", "members")
+_UNIT = ("unit", "unit_word", "unit_partly")
 _AT_ONCE = 2**22  # features that are checked at once
 _LOG = logging.getLogger("glasshouse")
 
 
 def read_archive(section: TableSection, path: Path) -> Dataset:
     """Records from ``.npz``: x [N, …], y [N], optionally ids [N] and members [N]; groups are further arrays [N]."""
-    if strange := sorted(section.model_fields_set - {"name", "path", "groups", "regression"}):
+    if strange := sorted(section.model_fields_set - {"name", "path", "groups", "regression", *_UNIT}):
         raise InputError(
             f"data.{strange[0]}: is for tables; an archive has the arrays x, y, ids and members. Leave it out."
         )
-    arrays = read_npz(path, only={*_OWN, *section.groups}, mapped=("x",))
+    own = () if section.unit is None else (section.unit,)
+    arrays = read_npz(path, only={*_OWN, *own, *section.groups}, mapped=("x",))
     for name in ("x", "y"):
         if name not in arrays:
             raise InputError(f"{path}: has no array {name!r}; it needs x [N, …] and y [N].")
+    if own and own[0] not in arrays:
+        raise InputError(f"{path}: has no array {shortened(own[0])} for units. Arrays: {', '.join(arrays)}.")
     if lost := [name for name in section.groups if name not in arrays]:
         raise InputError(f"{path}: has no array {shortened(lost[0])} for groups. Arrays: {', '.join(arrays)}.")
     _check_features(arrays["x"], path)
     with guarded(path, what="an archive of records"), placed(path):
         if section.regression is None:
             check_classes(arrays["y"], say="regression: true in the section data")
-        population = Population(arrays["x"], arrays["y"], ids=arrays.get("ids"), regression=bool(section.regression))
+        known: dict[str, Any] = {"ids": arrays.get("ids"), "unit": section.units(arrays[own[0]] if own else None)}
+        population = Population(arrays["x"], arrays["y"], regression=bool(section.regression), **known)
     for name in section.groups:
         if arrays[name].shape != (len(population),):
             raise InputError(

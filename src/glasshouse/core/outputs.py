@@ -84,6 +84,16 @@ def check_order_of_outputs(answer: Any, classes: int, *, place: str = "model") -
         )
 
 
+def of_tokens(shape: tuple[int, ...]) -> str:
+    """What to do about a model that answers about every token, [B, T, V]; empty for an answer of another shape."""
+    if len(shape) != 3:
+        return ""
+    return (
+        " If it is a language model, which answers about every token, train it with CausalLMTrainer and audit "
+        "tokenized(texts, tokenizer) with audit(…, loss=TokenLoss())."
+    )
+
+
 def looks_like_probabilities(rows: Tensor | NDArray[Any]) -> bool:
     """Whether all rows [N, C], C >= 2, are not negative and sum to 1; logits do not."""
     if rows.ndim != 2 or rows.shape[1] < 2:

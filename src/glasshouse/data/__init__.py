@@ -5,12 +5,14 @@ from glasshouse.data.labels import as_ids, check_classes, first_of, is_frame
 from glasshouse.data.members import as_members, check_members_fit, complementary_halves, random_subsets, share_size
 from glasshouse.data.population import AnyPopulation, Parts, Population, as_population, check_population
 from glasshouse.data.records import Records, recognised, register_records, row_batches
+from glasshouse.data.units import Units
 
 __all__ = [
     "AnyPopulation",
     "Parts",
     "Population",
     "Records",
+    "Units",
     "as_ids",
     "as_members",
     "as_population",

@@ -112,8 +112,22 @@ def _equal(first: Any, second: Any) -> bool:
     return bool(first == second) if isinstance(first, str | int) else True
 
 
-def opened(x: Any, y: Any, *, ids: Any = None, classes: Any = None, leave_out: Sequence[str] = ()) -> tuple[Any, ...]:
-    """Features, labels, ids and classes from any kind of data; a name stands for the column that has it."""
+def opened(
+    x: Any, y: Any, *, ids: Any = None, classes: Any = None, leave_out: Sequence[str] = (), unit: Any = None
+) -> tuple[Any, ...]:
+    """Features, labels, ids, classes and units from any kind of data; a name stands for the column that has it."""
+    if isinstance(unit, str):
+        if comes_from(x, "datasets") or not (is_frame(x) or isinstance(x, Mapping)):
+            raise InputError(
+                f"population: unit: {unit!r} is the name of a column, but {type(x).__name__} has no columns to take it "
+                f"from; give the values, [N]."
+            )
+        _check_names([unit], list(x.columns) if is_frame(x) else list(x), "unit")
+        leave_out, unit = [*leave_out, unit], x[unit]
+    return *_opened(x, y, ids, classes, leave_out), unit
+
+
+def _opened(x: Any, y: Any, ids: Any, classes: Any, leave_out: Sequence[str]) -> tuple[Any, ...]:
     _refuse_what_is_not_records(x)
     if (records := recognised(x)) is not None:
         return records, records.labels() if y is None else y, ids, classes

@@ -13,6 +13,7 @@ from glasshouse.core.errors import InputError
 from glasshouse.core.randomness import generator
 from glasshouse.data.features import check_order
 from glasshouse.data.labels import is_frame, is_missing, listed
+from glasshouse.data.units import Units
 
 _YES = ("true", "yes", "train", "1", "1.0", "member")
 _NO = ("false", "no", "test", "0", "0.0", "holdout")
@@ -94,8 +95,8 @@ def _from_ids(given: NDArray[np.str_], ids: TextArray, place: str) -> BoolArray:
     return np.isin(ids, given)
 
 
-def complementary_halves(count: int, *, models: int, seed: int) -> BoolArray:
-    """Which records train which shadow model, [models, count] (paper, Algorithm 1).
+def complementary_halves(count: int, *, models: int, seed: int, units: Units | None = None) -> BoolArray:
+    """Which records train which shadow model, [models, count] (paper, Algorithm 1); ``units`` are drawn whole.
 
     Models 2k and 2k + 1 take a random half and its complement, so every record is in exactly half of the models. Each
     pair has its own random stream, so more models can be added later without changing the first ones.
@@ -112,6 +113,8 @@ def complementary_halves(count: int, *, models: int, seed: int) -> BoolArray:
             f"shadows: {models} is not a positive even number; models are trained in complementary pairs. "
             f"Use {max(2, models - models % 2)} or {max(2, models - models % 2) + 2}."
         )
+    if units is not None:
+        return complementary_halves(len(units), models=models, seed=seed)[:, units.rows]
     members = np.zeros((models, count), dtype=np.bool_)
     for pair in range(models // 2):
         order = generator(seed, "halves", pair).permutation(count)
@@ -120,7 +123,9 @@ def complementary_halves(count: int, *, models: int, seed: int) -> BoolArray:
     return members
 
 
-def random_subsets(count: int, *, models: int, fraction: float, seed: int, stream: str = "subset") -> BoolArray:
+def random_subsets(
+    count: int, *, models: int, fraction: float, seed: int, stream: str = "subset", units: Units | None = None
+) -> BoolArray:
     """Independent random training sets of a given share, [models, count].
 
     For targets, and for shadows that are meant to differ from Algorithm 1 (the paper's mismatched adversary trains
@@ -133,6 +138,7 @@ def random_subsets(count: int, *, models: int, fraction: float, seed: int, strea
         seed: of the draws; a larger number of models does not change the first ones.
         stream: name of the random stream. Targets and shadows of one seed use different streams, or shadow 0 would
             train on the target's members.
+        units: whose records they are; drawn whole, a share of the units.
 
     Example:
         >>> random_subsets(100, models=2, fraction=0.35, seed=0).sum(axis=1)
@@ -140,6 +146,8 @@ def random_subsets(count: int, *, models: int, fraction: float, seed: int, strea
     """
     if models < 0:
         raise InputError(f"shadows: {models} is below 0.")
+    if units is not None:
+        return random_subsets(len(units), models=models, fraction=fraction, seed=seed, stream=stream)[:, units.rows]
     size = share_size(fraction, count)
     members = np.zeros((models, count), dtype=np.bool_)
     for model in range(models):

@@ -30,6 +30,7 @@ from glasshouse.data.labels import (
     one_column,
 )
 from glasshouse.data.records import Records, recognised
+from glasshouse.data.units import Units, as_units
 
 
 @dataclass(frozen=True, eq=False, init=False, repr=False)
@@ -71,6 +72,7 @@ class Population:
     ids: TextArray
     classes: NDArray[Any]
     regression: bool
+    unit: Units | None
 
     def __init__(
         self,
@@ -81,8 +83,9 @@ class Population:
         classes: ArrayLike | None = None,
         leave_out: Sequence[str] = (),
         regression: bool | None = None,
+        unit: ArrayLike | Units | str | None = None,
     ) -> None:
-        x, y, ids, classes = opened(x, y, ids=ids, classes=classes, leave_out=leave_out)
+        x, y, ids, classes, unit = opened(x, y, ids=ids, classes=classes, leave_out=leave_out, unit=unit)
         given = as_labels(y)
         if given.ndim != 1:
             raise InputError(
@@ -96,6 +99,7 @@ class Population:
         if given.dtype.kind == "f" and (wrong := not_finite(given)).any():
             raise InputError(f"population: the label of record {first_of(wrong)} is not a number.")
         vars(self).update(x=x, ids=as_ids(ids, len(given), place="population"), regression=bool(regression))
+        vars(self).update(unit=as_units(unit, len(given)))
         if regression:
             vars(self).update(y=as_targets(given, classes), classes=np.empty(0))
             return
@@ -116,7 +120,12 @@ class Population:
 
     @classmethod
     def for_loss(
-        cls, x: Any, y: ArrayLike | None = None, *, ids: Sequence[Any] | NDArray[Any] | str | None = None
+        cls,
+        x: Any,
+        y: ArrayLike | None = None,
+        *,
+        ids: Sequence[Any] | NDArray[Any] | str | None = None,
+        unit: Any = None,
     ) -> Population:
         """Records for an audit with a loss of its own, ``audit(…, loss=…)``: outcomes of any shape, or none.
 
@@ -125,6 +134,7 @@ class Population:
             y: [N, ...] what the loss needs to know beside the inputs, such as several labels of a record, or the time
                 and the event of a survival model; nothing for texts, of which every token is predicted.
             ids: [N] as for `Population`.
+            unit: [N] as for `Population`.
 
         Example:
             >>> Population.for_loss(["the first text", "the second"])
@@ -135,7 +145,7 @@ class Population:
         if y is None:
             first = next(iter(x.values()), ()) if isinstance(x, Mapping) else x
             y = np.empty((first.shape[0] if hasattr(first, "shape") else len(first), 0))
-        x, y, ids, _ = opened(x, y, ids=ids)
+        x, y, ids, _, unit = opened(x, y, ids=ids, unit=unit)
         outcomes = as_array(y if hasattr(y, "shape") else np.asarray(y))
         if not count_records(x) or outcomes.shape[:1] != (count_records(x),):
             raise InputError(
@@ -148,7 +158,8 @@ class Population:
             raise InputError(f"population: the outcome of record {first_of(wrong)} is not a number.")
         made = object.__new__(cls)
         names = as_ids(ids, len(outcomes), place="population")
-        vars(made).update(x=x, y=outcomes, ids=names, classes=np.empty(0), regression=False)
+        units = as_units(unit, len(outcomes))
+        vars(made).update(x=x, y=outcomes, ids=names, unit=units, classes=np.empty(0), regression=False)
         return made
 
     def __len__(self) -> int:
@@ -174,12 +185,16 @@ class Population:
         return self.classes[self.y] if len(self.classes) else self.y
 
     def fingerprint(self) -> str:
-        """A short hash of features, labels and ids, by which a report identifies its data.
+        """A short hash of features, labels, ids and units, by which a report identifies its data.
 
         Example:
             >>> len(Population([[0.0], [1.0]], [0, 1]).fingerprint())
             16
         """
+        found = self._fingerprint()
+        return found if self.unit is None else digest_arrays([np.array([found]), self.unit.names[self.unit.rows]])
+
+    def _fingerprint(self) -> str:
         if isinstance(self.x, Records):
             return digest_arrays([self.digests(), self.y, self.ids])
         if hasattr(self.x, "indptr"):
@@ -244,7 +259,8 @@ class Population:
             if labels[0].shape[1:] != labels[1].shape[1:]:
                 raise InputError("from_parts: outcomes of train and holdout have different shapes.")
             x, ids = joined(train.x, holdout.x), joined_ids(train.ids, holdout.ids)
-            return Parts(cls.for_loss(x, np.concatenate(labels), ids=ids), inside)
+            unit = _joined_units(train.unit, holdout.unit)
+            return Parts(cls.for_loss(x, np.concatenate(labels), ids=ids, unit=unit), inside)
         classes = None
         if not train.regression:
             kinds = [_kind(part.classes) for part in (train, holdout)]
@@ -265,6 +281,7 @@ class Population:
             ids=joined_ids(train.ids, holdout.ids),
             classes=classes,
             regression=train.regression,
+            unit=_joined_units(train.unit, holdout.unit),
         )
         return Parts(whole, inside)
 
@@ -274,6 +291,16 @@ class Parts(NamedTuple):
 
     population: Population  # all records, those of the training first
     members: BoolArray  # [N] which records trained the target
+
+
+def _joined_units(train: Units | None, holdout: Units | None) -> Units | None:
+    """The units of both parts: equal names are one unit."""
+    if train is None or holdout is None:
+        if train is not holdout:
+            raise InputError("from_parts: only one of train and holdout has units; give unit= for both.")
+        return None
+    names = np.concatenate([one.names[one.rows] for one in (train, holdout)])
+    return Units(names, word=train.word, partly=train.partly)
 
 
 def _kind(classes: NDArray[Any]) -> str:

@@ -25,6 +25,7 @@ def tokenized(
     column: str = "text",
     length: int = 512,
     ids: Sequence[Any] | NDArray[Any] | None = None,
+    unit: Any = None,
 ) -> Population:
     """Texts as records of a language model, each cut after ``length`` tokens and padded on the right.
 
@@ -35,6 +36,7 @@ def tokenized(
         column: the name of the texts in a file.
         length: most tokens of a text. What comes after them is not audited.
         ids: [N] stable, unique names of the texts; their positions by default.
+        unit: [N] whose each text is, as for `Population`.
 
     Example:
         >>> population = tokenized(["ab", "abc"], lambda text: [ord(letter) - 96 for letter in text])
@@ -56,7 +58,25 @@ def tokenized(
     for at, row in enumerate(rows):
         numbers[at, : len(row)], mask[at, : len(row)] = row, 1
     compressed = np.array([[len(zlib.compress(one.encode()))] for one in given.tolist()])
-    return Population.for_loss({"input_ids": numbers, "attention_mask": mask}, compressed, ids=ids)
+    return Population.for_loss({"input_ids": numbers, "attention_mask": mask}, compressed, ids=ids, unit=unit)
+
+
+def text_tokens(population: Population, decode: Callable[[int], str]) -> list[list[str]]:
+    """The tokens of every text in words, for ``Evaluation(words=…)``.
+
+    Args:
+        population: from `tokenized`.
+        decode: from a token's number to its text, such as ``lambda number: tokenizer.decode([number])``.
+
+    Example:
+        >>> population = tokenized(["ab", "abc"], lambda text: [ord(letter) - 96 for letter in text])
+        >>> text_tokens(population, lambda number: chr(number + 96))
+        [['a', 'b'], ['a', 'b', 'c']]
+    """
+    rows = zip(population.x["input_ids"], population.x["attention_mask"], strict=True)
+    told = [[int(number) for number in numbers[mask > 0]] for numbers, mask in rows]
+    known = {number: decode(number) for number in sorted({number for row in told for number in row})}
+    return [[known[number] for number in row] for row in told]
 
 
 def _from_file(path: Path, column: str) -> list[str]:

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from glasshouse.attacks.attack import Attack, View, seen_by
+from glasshouse.attacks.by_unit import for_view
 from glasshouse.attacks.registry import attack_names, create, find_attack, register
 from glasshouse.attacks.shared.prior import check_prior
 from glasshouse.core.arrays import BoolArray, FloatArray
@@ -130,8 +131,9 @@ class Best(Attack[View]):
     def _trial(self, name: str, cache: AttackCache) -> tuple[Attack[Any], Scored]:
         # attacks on records know only the audited nodes of a graph, attacks on graphs all of them
         whole = find_attack(name).kind != "records" or np.ndim(self.prior) == 0
-        prior = self.prior if whole else cache.view.audited(self.prior)
-        attack = create(name, shared={"mode": self.mode, "prior": prior, "seed": self.seed})
+        view = getattr(cache.view, "rows", cache.view)  # of a view of units, an attack looks at the rows
+        prior = self.prior if whole else view.audited(self.prior)
+        attack = for_view(create(name, shared={"mode": self.mode, "prior": prior, "seed": self.seed}), cache.view)
         return cache.tuned(attack), cache.simulated(attack)
 
     def score(self, view: View) -> FloatArray:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +18,9 @@ from glasshouse.core.arrays import BoolArray, FloatArray, Positions
 from glasshouse.core.errors import InputError
 from glasshouse.core.randomness import generator
 from glasshouse.core.threads import side_by_side
-from glasshouse.evaluation.metrics import ENOUGH_WRONG, Metrics, evaluate, verdict_rate
+from glasshouse.data.design import Draw
+from glasshouse.evaluation.drawn import evaluate_drawn
+from glasshouse.evaluation.metrics import ENOUGH_WRONG, Metrics, verdict_rate
 from glasshouse.evaluation.roc import allowed_wrong, auc, checked
 from glasshouse.evaluation.run import AttackOutcome
 from glasshouse.evaluation.thresholds import rate_with_ties
@@ -59,6 +61,7 @@ def leak_test(
     first: Figure | None = None,
     permutations: int | None = None,
     seed: int = 0,
+    draw: Draw | None = None,
 ) -> LeakTest:
     """Permute the members, with the scores fixed, and compare the best figure over attacks and rates.
 
@@ -76,6 +79,8 @@ def leak_test(
             (`expected_log_p`). By default all figures share it equally.
         permutations: how many; by default 1 999, and fewer where there are very many records.
         seed: of the permutations.
+        draw: how members were drawn, where not every arrangement of as many is equally likely. Members are then
+            arranged as this draw arranges them, and each figure is compared with its own mean and spread over them.
 
     Example:
         >>> members = np.arange(200) < 100
@@ -93,14 +98,17 @@ def leak_test(
     attacks = [_Attack.of(values) for values in given.values()]
     allowed = [allowed_wrong(fpr, int((~mask).sum())) for fpr in fprs]
     size = max(1, min(count, _BLOCK // len(mask)))
-    blocks = _arrangements(mask, [min(size, count - start) for start in range(0, count, size)], seed)
+    sizes = [min(size, count - start) for start in range(0, count, size)]
+    plain = draw is None or draw.plain
+    blocks = _arrangements(mask, sizes, seed) if draw is None or plain else _drawn(draw, mask, sizes, seed)
     found = [_figures(attacks, mask[None, :], allowed)]
     found += side_by_side(lambda draw: _figures(attacks, draw(), allowed), blocks, records=len(mask))
     figures = np.concatenate(found)  # [1 + permutations, figures], the true members first
     if first is not None and first not in names:
         raise InputError(f"first: {first} is not one of the figures that are tested: {', '.join(map(str, names))}.")
     shares = [error_share(len(names), first=None if first is None else name == first) for name in names]
-    surprise = _log_chances(figures, mask, [None, *allowed] * len(attacks)) - np.log(shares)
+    chances = _log_chances(figures, mask, [None, *allowed] * len(attacks)) if plain else _standard_chances(figures)
+    surprise = chances - np.log(shares)
     best = np.sort(surprise.min(axis=1))
     own = {one: surprise[0, [name == one for name, _ in names]].min() for one in given}  # most surprising of an attack
     p_values = {one: float(np.searchsorted(best, value, side="right")) / len(best) for one, value in own.items()}
@@ -132,6 +140,22 @@ def expected_log_p(
         for fpr, rate, table in zip(fprs, rates, tables, strict=True):
             found[name, f"tpr@{fpr:g}"] = float(np.interp(rate * members, np.arange(members + 1), table))
     return found
+
+
+def _drawn(draw: Draw, members: BoolArray, sizes: Sequence[int], seed: int) -> Iterator[Callable[[], BoolArray]]:
+    """The same by a declared draw."""
+    random = generator(seed, "leak test")
+    for size in sizes:
+        yield partial(np.asarray, draw.arrangements(members, size, random))
+
+
+def _standard_chances(figures: FloatArray) -> FloatArray:
+    """Log of the normal chance of at least each figure [B, figures], by its mean and spread over all arrangements.
+
+    The truth is among them, so that under the draw all rows are alike: only their order counts, which stays exact.
+    """
+    spread = figures.std(axis=0)
+    return np.asarray(norm.logsf((figures - figures.mean(axis=0)) / np.where(spread > 0, spread, 1.0)))
 
 
 def _arrangements(members: BoolArray, sizes: Sequence[int], seed: int) -> Iterator[Callable[[], BoolArray]]:
@@ -261,7 +285,12 @@ class VerdictAttack:
 
 
 def verdict_attack(
-    outcomes: Mapping[str, AttackOutcome], members: BoolArray, *, fprs: Sequence[float] = (), seed: int = 0
+    outcomes: Mapping[str, AttackOutcome],
+    members: BoolArray,
+    *,
+    fprs: Sequence[float] = (),
+    seed: int = 0,
+    draw: Draw | None = None,
 ) -> VerdictAttack:
     """Choose the attack that carries the verdict, without a gain by chance, and measure it.
 
@@ -275,9 +304,11 @@ def verdict_attack(
         members: [N] which records trained the target.
         fprs: wanted false-positive rates.
         seed: of the halves and of the leak test.
+        draw: how members were drawn (`leak_test`); by default every arrangement is equally likely.
 
     Example:
         >>> from glasshouse.attacks import LossThreshold
+        >>> from glasshouse.evaluation import evaluate
         >>> members = np.arange(40) < 20
         >>> scores = np.where(members, 1.0, 0.0) + np.arange(40) % 2
         >>> outcome = AttackOutcome(LossThreshold(), scores, (), evaluate(scores, members, fprs=[0.5]), 0.0)
@@ -291,7 +322,8 @@ def verdict_attack(
     known = {name: (one.simulated.auc, *one.simulated.strengths) for name, one in attackers.items() if one.simulated}
     surprise = expected_log_p(known, inside, outside, fprs) if len(known) == len(attackers) else {}
     first = min(surprise, key=lambda figure: surprise[figure]) if surprise else None
-    test = leak_test({name: one.scores for name, one in attackers.items()}, members, fprs=fprs, first=first, seed=seed)
+    every = {name: one.scores for name, one in attackers.items()}
+    test = leak_test(every, members, fprs=fprs, first=first, seed=seed, draw=draw)
     name, way, measured = _chosen(attackers, members, surprise=surprise, rate=rate, seed=seed)
     confidence = None
     if test.leak and test.adjusted[name] > LEVEL:
@@ -301,7 +333,12 @@ def verdict_attack(
     left = int((~members[measured]).sum())
     kept = [fpr for fpr in fprs if allowed_wrong(fpr, left) >= 1]
     if metrics is None or confidence is not None or not measured.all() or kept != list(fprs):
-        metrics = evaluate(scores[measured], members[measured], fprs=kept, confidence=confidence or _CONFIDENCE)
+        options: dict[str, Any] = {
+            "fprs": kept,
+            "confidence": confidence or _CONFIDENCE,
+            "draw": draw and draw.at(measured),
+        }
+        metrics = evaluate_drawn(scores[measured], members[measured], **options)
     return VerdictAttack(
         attack=name, way=way, tried=len(attackers), metrics=metrics, fpr=verdict_rate(kept, left), test=test
     )

@@ -14,17 +14,20 @@ from numpy.typing import ArrayLike
 from scipy.stats import rankdata
 
 from glasshouse.attacks.attack import Attack, Judgement, QueryCount, View, seen_by
+from glasshouse.attacks.by_unit import for_view
 from glasshouse.core.arrays import BoolArray, FloatArray, IntArray
 from glasshouse.core.errors import InputError
 from glasshouse.core.numerics import not_finite
 from glasshouse.core.progress import note_work, showing
 from glasshouse.core.randomness import generator
 from glasshouse.data import Population
+from glasshouse.data.design import Draw
 from glasshouse.evaluation.best import AttackCache, Best
 from glasshouse.evaluation.checks.auxiliary import few_columns
 from glasshouse.evaluation.checks.calibration import posterior_doubt
+from glasshouse.evaluation.drawn import evaluate_drawn
 from glasshouse.evaluation.intervals import SamplingIntervals
-from glasshouse.evaluation.metrics import Metrics, evaluate
+from glasshouse.evaluation.metrics import Metrics
 from glasshouse.evaluation.pool_size import FewerReferences, compare_references, stability
 from glasshouse.evaluation.precision import conformal_p_values, discovery_levels
 from glasshouse.evaluation.thresholds import (
@@ -114,6 +117,7 @@ def run_attack(
     cache: AttackCache | None = None,
     prior: float | ArrayLike = 0.5,
     mismatch: bool = False,
+    draw: Draw | None = None,
 ) -> AttackOutcome:
     """Score the target, estimate thresholds from the pool, and evaluate if the members are known.
 
@@ -131,6 +135,7 @@ def run_attack(
         prior: λ, the share of members that is expected, one number or one per record of the population, for attacks
             that have no prior of their own.
         mismatch: whether the target is already known to be unlike the shadow models.
+        draw: how members were drawn, if not record by record: intervals follow it.
 
     Example:
         >>> from glasshouse.attacks import LossThreshold
@@ -140,6 +145,7 @@ def run_attack(
         array([1, 2])
     """
     cache = AttackCache(view, progress=progress) if cache is None else cache
+    attack = attack if isinstance(attack, Best) else for_view(attack, view)
     started = time.perf_counter()
     pick = attack.pick(view, cache) if isinstance(attack, Best) else None
     attack = cache.tuned(attack if pick is None else pick.attack)
@@ -178,7 +184,7 @@ def run_attack(
         attack,
         scores,
         () if mismatch else thresholds,
-        None if members is None else evaluate(scores, members, fprs=fprs, confidence=confidence),
+        None if members is None else evaluate_drawn(scores, members, fprs=fprs, confidence=confidence, draw=draw),
         seconds,
         " ".join(filter(None, notes)),
         {**judgement.details, **_sampler_figures(judgement, members)},

@@ -68,6 +68,7 @@ def collect(
         labels=population.y,
         target_logits=answers.logits,
         shadow_logits=logits,
+        unit=getattr(population, "unit", None),
         notes=(*answers.notes, *(() if answers.notes else odd), *resolution_note(step, who=who)),
     )
     return evidence, answers
@@ -97,7 +98,8 @@ def _from_own_losses(
         shadow_members=pool.members,
         ids=pool.population.ids,
         parts=parts,
-        notes=(_OWN_NOTE,),
+        unit=getattr(pool.population, "unit", None),
+        notes=(_OWN_NOTE, *answers.notes),
     )
 
 
@@ -131,4 +133,4 @@ def _collect_predictions(
         ids=population.ids,
         notes=asked[0].notes,
     )
-    return evidence, asked[0]
+    return evidence.with_units(getattr(population, "unit", None)), asked[0]

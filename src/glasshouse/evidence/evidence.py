@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -12,7 +12,8 @@ from numpy.typing import ArrayLike, NDArray
 from glasshouse.core.arrays import BoolArray, FloatArray, Floats, IntArray, TextArray
 from glasshouse.core.errors import InputError, raise_faults
 from glasshouse.core.numerics import check_finite, loss_to_margin
-from glasshouse.data import as_ids, as_members
+from glasshouse.data import Units, as_ids, as_members
+from glasshouse.data.units import as_units
 from glasshouse.evidence.parts import PartLosses
 from glasshouse.evidence.public import PublicRecords
 from glasshouse.evidence.simulation import SimulatedTarget, at_rows, check_simulation, reference_rows
@@ -44,6 +45,7 @@ class Evidence:
         parts: losses of the parts of each record, such as the tokens of a text, whose sums are the losses.
         public: records that are known not to have trained the target, for attacks without shadow models.
         notes: how the models' answers were handled, in sentences for a report.
+        unit: [N] whose record each one is, or `Units`, if one person may have several records.
 
     Example:
         >>> losses, members = [[0.5, 1.0], [0.7, 1.2]], [[1, 0], [0, 1]]
@@ -68,6 +70,7 @@ class Evidence:
     parts: PartLosses | None
     public: PublicRecords | None
     notes: tuple[str, ...]
+    unit: Units | None
 
     def __init__(
         self,
@@ -85,6 +88,7 @@ class Evidence:
         parts: PartLosses | None = None,
         public: PublicRecords | None = None,
         notes: Sequence[str] = (),
+        unit: ArrayLike | Units | None = None,
     ) -> None:
         target = _as_numbers(target_loss, "target_loss")
         if (shadow_loss is None) != (shadow_members is None):
@@ -117,6 +121,7 @@ class Evidence:
         made["target_residual"] = _as_residuals(target_residual, target.shape, "target_residual", names)
         made["shadow_residual"] = _as_residuals(shadow_residual, shadows.shape, "shadow_residual", names)
         made["target_trace"] = traced_losses(target_trace, len(target), ids=names)
+        made["unit"] = as_units(unit, len(target))
         vars(self).update(made)  # the class is frozen, so its fields are set through its dictionary
 
     def __repr__(self) -> str:
@@ -223,11 +228,16 @@ class Evidence:
         held = {name: value for name, value in vars(self).items() if isinstance(value, np.ndarray)}
         # `take` keeps the order in memory, on which the last bits of sums depend
         taken: dict[str, Any] = {name: value.take(at, axis=int(name in _BY_MODEL)) for name, value in held.items()}
+        taken |= {"unit": None if self.unit is None else self.unit.at(at)}
         return self._part(**taken, parts=None if self.parts is None else self.parts.of_records(at))
 
-    def losses_alone(self) -> Evidence:
-        """The same evidence without logits, trace and public records, which attacks on losses do not need."""
-        return self._part(target_logits=None, shadow_logits=None, target_trace=None, public=None, notes=())
+    def losses_alone(self, *, details: bool = True) -> Evidence:
+        """The same evidence without logits, trace and public records, which attacks on losses do not need.
+
+        Without ``details`` of its parts too.
+        """
+        parts = self.parts if details or self.parts is None else replace(self.parts, details={})
+        return self._part(target_logits=None, shadow_logits=None, target_trace=None, parts=parts, public=None, notes=())
 
     def of_parts(self) -> Evidence:
         """Evidence in which every part of a record, such as a token of a text, is a record of its own."""
@@ -245,6 +255,16 @@ class Evidence:
     def with_ids(self, ids: TextArray) -> Evidence:
         """The same evidence with other names [N] of the records."""
         return self._part(ids=ids)
+
+    def with_target_loss(self, loss: FloatArray) -> Evidence:
+        """The same evidence with other losses [N] of the target; those of a record's parts change in proportion."""
+        before = self.target_loss
+        factors = np.divide(loss, before, out=np.ones_like(loss), where=before > 0)
+        return self._part(target_loss=loss, parts=None if self.parts is None else self.parts.scaled(factors))
+
+    def with_units(self, unit: ArrayLike | Units | None) -> Evidence:
+        """The same evidence with units [N]: whose record each one is."""
+        return self._part(unit=as_units(unit, self.records))
 
     def with_trace(self, losses: FloatArray) -> Evidence:
         """The same evidence with losses [T, N] from the target's training."""

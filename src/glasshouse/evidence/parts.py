@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from glasshouse.core.arrays import IntArray, Positions
+from glasshouse.core.arrays import FloatArray, IntArray, Positions
 from glasshouse.core.errors import InputError
 
 Parts = NDArray[np.float32]
@@ -90,6 +90,20 @@ class PartLosses:
         details = {name: values[:, columns] for name, values in self.details.items()}
         held = {"target": self.target[columns], "shadow": self.shadow[:, columns], "details": details}
         return replace(self, **held, offsets=ends, rows=rows)
+
+    def sums(self) -> FloatArray:
+        """[1 + K, N] their sums, of the target and of the shadow models."""
+        every = (self.target[None], self.shadow)
+        return np.concatenate([np.add.reduceat(one, self.offsets[:-1], axis=1, dtype=np.float64) for one in every])
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """All that is known, by the names that a file of evidence has."""
+        found = {"target_parts": self.target, "shadow_parts": self.shadow, "part_offsets": self.offsets}
+        return found | {f"parts_{name}": values for name, values in self.details.items()}
+
+    def scaled(self, factors: FloatArray) -> PartLosses:
+        """With the target's losses of each record multiplied by a factor, [N]."""
+        return replace(self, target=(self.target * np.repeat(factors, np.diff(self.offsets))).astype(np.float32))
 
     def detail(self, name: str) -> Parts:
         """[P] what is known about the parts of the target, or of the shadow model in its place; "loss" is the loss."""

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from glasshouse.core.arrays import BoolArray, FloatArray, IntArray, TextArray
 from glasshouse.core.errors import InputError
 from glasshouse.core.randomness import generator
-from glasshouse.data import as_members
+from glasshouse.data import Units, as_members
 
 _FEWEST = 20  # public records, and records that are left to be judged on each side
 
@@ -37,11 +37,24 @@ class PublicRecords:
         return len(self.loss)
 
 
-def public_mask(public: ArrayLike | None, members: BoolArray, *, seed: int, ids: TextArray | None = None) -> BoolArray:
+def public_mask(
+    public: ArrayLike | None,
+    members: BoolArray,
+    *,
+    seed: int,
+    ids: TextArray | None = None,
+    units: Units | None = None,
+) -> BoolArray:
     """[N] which records are public: a mask, or a share of the non-members that is set aside at random; None for none.
 
-    A member of the target cannot be public. With ``ids`` [N], public records may be given by these.
+    A member of the target cannot be public. With ``ids`` [N], public records may be given by these. Units are public as
+    a whole.
     """
+    if units is not None and public is not None:
+        if np.ndim(public) == 0:
+            inside = units.members(members, place="members")
+            return public_mask(public, inside, seed=seed, ids=units.names)[units.rows]
+        return units.members(public_mask(public, members, seed=seed, ids=ids), place="public")[units.rows]
     mask, others = np.zeros(len(members), dtype=np.bool_), np.flatnonzero(~members)
     if public is None:
         return mask

@@ -9,6 +9,7 @@ with _needs_extra("glasshouse.graph", package="torch_geometric", extra="graph"):
     import torch_geometric as _torch_geometric  # noqa: F401
 
 from glasshouse.graph.attacks.g_base import GBASE
+from glasshouse.graph.attacks.g_base_tempered import TemperedGBASE
 from glasshouse.graph.attacks.g_classifier import GClassifier
 from glasshouse.graph.attacks.g_edge import EdgeFeatures, EdgeInfluence, EdgePosteriors, GEdge
 from glasshouse.graph.attacks.g_regressed import GRegressed
@@ -57,6 +58,7 @@ __all__ = [
     "RandomNodes",
     "SamplingRequest",
     "Scene",
+    "TemperedGBASE",
     "adam",
     "audit",
     "audit_edges",

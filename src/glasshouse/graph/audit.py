@@ -31,12 +31,14 @@ from glasshouse.auditing.steps import (
     train_shadows,
 )
 from glasshouse.auditing.trials import audit_and_advise
+from glasshouse.auditing.units import by_unit, unit_settings
 from glasshouse.compute import Compute
 from glasshouse.core.arrays import BoolArray
 from glasshouse.core.errors import InputError
 from glasshouse.core.outputs import column_order_note
 from glasshouse.core.progress import track
-from glasshouse.data import as_ids
+from glasshouse.data import Units, as_ids
+from glasshouse.data.units import as_units
 from glasshouse.evaluation import Known
 from glasshouse.evaluation.checks.members import shared_nodes
 from glasshouse.evaluation.groups import as_groups
@@ -98,10 +100,11 @@ def audit(
     ids: Sequence[Any] | NDArray[Any] | None = None,
     setting: Setting = "inductive",
     minutes: float | None = None,
+    unit: ArrayLike | Units | None = None,
 ) -> AuditResult:
     """Train shadow GNNs, attack the target, and measure which of its training nodes can be recognised.
 
-    `glasshouse.audit` for graphs: common options have the same name, order and default; the last four are for graphs.
+    `glasshouse.audit` for graphs: common options have the same name, order and default; the last five are for graphs.
 
     Args:
         data: the graph: ``x`` [n, features], ``edge_index`` [2, edges], ``y`` [n], members and non-members; perhaps
@@ -124,6 +127,8 @@ def audit(
             are then about the whole graph, and attacks that toggle nodes are left out.
         minutes: that the audit should take, training and all. Once the shadow models are trained, a few questions are
             measured, and nodes, training sets and rounds are planned to fit; the report says what was given up.
+        unit: [n] whose node each one is, such as the accounts of a person; all nodes of one are inside or outside
+            together, and the result is by unit. Without it each node is a unit of its own.
 
     Example:
         >>> from glasshouse.graph import citation_graph
@@ -148,7 +153,10 @@ def audit(
     count = int(data.num_nodes)
     names = getattr(data, "ids", None) if ids is None else ids
     known_ids = as_ids(names, count, place="ids")
-    truth = checked_members(model, members, count, seed=seed, ids=known_ids)
+    units = as_units(unit, count)
+    if units is not None and (minutes is not None or (nodes is not None and not np.ndim(nodes))):
+        raise InputError("unit: a sample of nodes would split units; audit all nodes, or name whole units' nodes.")
+    truth = checked_members(model, members, count, seed=seed, ids=known_ids, units=units)
     chosen = chosen_nodes(nodes, data, ids=known_ids, members=truth, seed=seed)
     owner = _owner(data, model, trainer, setting)
     theirs = owner if attacker.trainer is None else attacker.trainer
@@ -167,7 +175,9 @@ def audit(
     common: dict[str, Any] = {"nodes": chosen.nodes, "ids": names, "setting": setting}
     empty = Scene(seen, _nobody, [], np.empty((0, count), dtype=np.bool_), **common)
     _check_kinds(truth[empty.nodes])
-    fprs = checked_rates(evaluation.fprs, truth[empty.nodes])
+    counted = truth[empty.nodes]
+    counted = counted if units is None else units.at(empty.nodes).members(counted, place="members")
+    fprs = checked_rates(evaluation.fprs, counted)
     columns = as_groups(evaluation.groups, count)
     made = chosen_attacks(
         attacks, offers=("records", "graph"), nodes=empty.nodes, mode=mode, prior=attacker.prior, seed=seed, fprs=fprs
@@ -182,6 +192,7 @@ def audit(
         seed=seed,
         folder=pool,
         compute=compute,
+        units=units,
     )
     named, budget = attacks is not DEFAULT_ATTACKS, ""
     made, refused = check_attacks(made, plan.members[:, empty.nodes], named=named)
@@ -204,6 +215,7 @@ def audit(
             fprs = checked_rates(fprs, truth[scene.nodes])
     _ = scene.evidence  # before anything is toggled: answers that are not logits are reported here
     asked = scene.asked
+    audited_units = None if units is None else units.at(scene.nodes)
     labels, edges, population = data.y.cpu().numpy(), data.edge_index.cpu().numpy(), GraphPopulation(data)
     context = Context(
         title=title,
@@ -220,6 +232,7 @@ def audit(
             "setting": setting,
             "attacker's graph": "the owner's" if attacker.graph is None else GraphPopulation(seen).fingerprint(),
             "engine": _engine(made, scene, seed=seed),
+            **unit_settings(audited_units),
         },
         versions=library_versions("torch-geometric", "numba"),
         warnings=_doubts(scene, theirs, graph, truth),
@@ -231,21 +244,22 @@ def audit(
         ),
     )
     groups = {name: scene.audited(values) for name, values in columns.items()}
+    known = Known(x=data.x, labels=labels, pairs=edges, audited=scene.nodes)
+    told: dict[str, Any] = {"labels": scene.audited(labels), "groups": groups, "known": known, "seed": seed}
+    parts = by_unit(scene, audited_units, members=scene.audited(truth), **told)
+    around = Surroundings(edges, members=truth, labels=labels, nodes=scene.nodes)
     return audit_view(
-        scene,
+        parts.pop("view"),
         made,
-        members=scene.audited(truth),
-        labels=scene.audited(labels),
-        evaluation=dataclasses.replace(evaluation, fprs=fprs, groups=groups),
+        evaluation=dataclasses.replace(evaluation, fprs=fprs, groups=parts.pop("groups")),
         context=context,
         compute=compute,
         progress=progress,
         prior=attacker.prior,
         left_out={**left_out, **refused},
-        surroundings=Surroundings(edges, members=truth, labels=labels, nodes=scene.nodes),
-        known=Known(x=data.x, labels=labels, pairs=edges, audited=scene.nodes),
+        surroundings=around if units is None else None,
         sampled=chosen.sampled,
-        unit="node",
+        **parts,
     )
 
 

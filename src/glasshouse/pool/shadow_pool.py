@@ -18,7 +18,7 @@ from glasshouse.core.errors import InputError, naming, placed
 from glasshouse.core.optional import installed_version
 from glasshouse.core.progress import note_work, track
 from glasshouse.core.randomness import seed_for
-from glasshouse.data import AnyPopulation, as_members, as_population, complementary_halves, random_subsets
+from glasshouse.data import AnyPopulation, Units, as_members, as_population, complementary_halves, random_subsets
 from glasshouse.io.files import check_name, clean_leftovers
 from glasshouse.pool.description import describe, digest_of
 from glasshouse.pool.folder import Claims, Identity, PoolFolder, StoredModel, kind_of, restored, stored
@@ -116,16 +116,20 @@ class ShadowPool:
         folder: Path | str | None = None,
         compute: Compute | None = None,
         how: QueryOptions | None = None,
+        units: Units | None = None,
     ) -> ShadowPool:
         """A pool by the paper's Algorithm 1; by independent draws if ``fraction`` is not one half.
 
-        One model has no complement, so it is an independent draw; a pool of none is empty.
+        One model has no complement, so it is an independent draw; a pool of none is empty. Units, by default those of
+        the population, are drawn whole.
         """
+        units = getattr(population, "unit", None) if units is None else units
         count = len(as_population(population))
         if fraction == 0.5 and shadows not in (0, 1):
-            members = complementary_halves(count, models=shadows, seed=seed)
+            members = complementary_halves(count, models=shadows, seed=seed, units=units)
         else:
-            members = random_subsets(count, models=shadows, fraction=fraction, seed=seed, stream="shadow subset")
+            drawn: dict[str, Any] = {"fraction": fraction, "seed": seed, "stream": "shadow subset", "units": units}
+            members = random_subsets(count, models=shadows, **drawn)
         return cls(
             population=population,
             trainer=trainer,

@@ -153,7 +153,7 @@ class Answers(NamedTuple):
     """A model's answers about a population."""
 
     loss: FloatArray  # [N]
-    correct: BoolArray | None  # [N] whether the most likely class is the true one; None where there are no classes
+    correct: BoolArray  # [N] whether the most likely class is the true one; empty where there are no classes
     logits: NDArray[np.float32] | None  # [N, C] if they are kept
     # the step between its probabilities, such as 0.01 for a forest of 100 trees; None if it gives logits or has no such
     # step. Losses are not clipped by it yet: all models of an audit are clipped by one step
@@ -164,7 +164,7 @@ class Answers(NamedTuple):
 
     def figures(self, members: BoolArray) -> dict[str, float]:
         """How well the model does on its members [N] and on others, as a report shows it."""
-        if self.correct is None:
+        if not self.correct.size:
             return {}
         return {"train_accuracy": accuracy(self, members), "test_accuracy": accuracy(self, ~members)}
 
@@ -187,7 +187,7 @@ def query(model: Any, population: Population, *, how: QueryOptions | None = None
 
 def accuracy(answers: Answers, who: BoolArray) -> float:
     """Share of right answers among the records of a mask; NaN if the mask is empty."""
-    return float(answers.correct[who].mean()) if answers.correct is not None and who.any() else float("nan")
+    return float(answers.correct[who].mean()) if who.any() else float("nan")
 
 
 def population_logits(model: Any, population: Population, *, how: QueryOptions | None = None) -> FloatArray:
@@ -364,5 +364,5 @@ def _checked_shape(answer: NDArray[Any], records: int, classes: int) -> NDArray[
     real = " If it predicts real numbers, say Population(x, y, regression=True)." if answer.size == records else ""
     raise InputError(
         f"model: it answered {records} records with shape {answer.shape}; expected [{records}, {classes}], one "
-        f"logit for each of the population's {classes} classes.{real}"
+        f"logit for each of the population's {classes} classes.{real}{outputs.of_tokens(answer.shape)}"
     )

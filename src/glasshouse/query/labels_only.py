@@ -13,7 +13,7 @@ from glasshouse.core.arrays import BoolArray, FloatArray, IntArray
 from glasshouse.core.errors import InputError
 from glasshouse.core.numerics import logits_from_probabilities, refuse_not_finite
 from glasshouse.core.optional import is_module, is_tensor
-from glasshouse.core.outputs import ends_in_sigmoid, losses_from_logits, unwrapped
+from glasshouse.core.outputs import ends_in_sigmoid, losses_from_logits, of_tokens, unwrapped
 from glasshouse.core.randomness import generator, seed_for
 from glasshouse.data import Population, select
 from glasshouse.query.adapters import KeptAnswers, value_asker
@@ -168,7 +168,7 @@ def _codes(answer: Any, population: Population) -> IntArray:
         shown = flat[outside].tolist()[0] if outside.any() else f"an array of shape {values.shape}"
         raise InputError(
             f"model: a label-only audit expects the population's own labels, such as {classes.tolist()[0]!r}, one per "
-            f"record, or scores of all {len(classes)} classes; it answered {shown!r}."
+            f"record, or scores of all {len(classes)} classes; it answered {shown!r}.{of_tokens(values.shape)}"
         )
     return np.searchsorted(classes, flat).astype(np.int64)
 

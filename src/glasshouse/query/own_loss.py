@@ -87,7 +87,13 @@ class OwnLoss(QueryOptions):
         else:
             parts = self._parts(model, population)
         loss = np.nansum(parts["loss"], axis=1)
-        return Answers(loss=loss, correct=None, logits=None, parts=parts if parts["loss"].shape[1] > 1 else None)
+        return Answers(
+            loss=loss,
+            correct=np.empty(0, dtype=np.bool_),
+            logits=None,
+            notes=getattr(self.loss, "notes", ()),
+            parts=parts if parts["loss"].shape[1] > 1 else None,
+        )
 
     def kept(self, model: Any, population: Population) -> KeptAnswers:
         """The losses of all records and their parts, [N, T]; see `QueryOptions.kept`."""

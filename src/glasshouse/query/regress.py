@@ -9,7 +9,7 @@ import numpy as np
 from glasshouse.core.arrays import BoolArray, FloatArray
 from glasshouse.core.errors import InputError
 from glasshouse.core.numerics import check_finite
-from glasshouse.core.outputs import array_of, unwrapped
+from glasshouse.core.outputs import array_of, of_tokens, unwrapped
 from glasshouse.data import Population, select
 from glasshouse.query.adapters import KeptAnswers, value_asker
 from glasshouse.query.classify import QueryOptions
@@ -89,5 +89,5 @@ def _columns(answer: Any, records: int) -> FloatArray:
         return values
     raise InputError(
         f"model: it answered {records} records with shape {values.shape}; a regression expects [{records}] "
-        f"predictions, or [{records}, 2] with the mean and the logarithm of the variance."
+        f"predictions, or [{records}, 2] with the mean and the logarithm of the variance.{of_tokens(values.shape)}"
     )

@@ -22,13 +22,13 @@ from glasshouse.evaluation.groups import GroupLeak
 from glasshouse.report.advice import Advice
 from glasshouse.report.comparison import RESAMPLED, Comparison, compare_sentences
 from glasshouse.report.decision import verdict
-from glasshouse.report.decision.exposure import exposure_of
+from glasshouse.report.decision.exposure import exposure_of, unit_of, worded
 from glasshouse.report.decision.first_page import first_page
 from glasshouse.report.decision.rating import rating_of
 from glasshouse.report.figures import FIGURES, AttackFigures, Column, columns_at
 from glasshouse.report.format import percent, points, rate, signed, whole
 from glasshouse.report.pictures.neighbourhood import neighbourhood_picture
-from glasshouse.report.pictures.people import exposure_picture, groups_picture
+from glasshouse.report.pictures.people import exposure_picture, groups_picture, risk_picture
 from glasshouse.report.pictures.privacy import Point, epsilon_picture, fdp_picture, tradeoff_picture
 from glasshouse.report.pictures.roc import roc_picture
 from glasshouse.report.pictures.scores import histogram_picture, precision_picture, reliability_picture
@@ -118,12 +118,14 @@ def render_html(summary: Summary, *, policy: Policy | None = None, searched: Tab
         precision=[
             precision_picture(best.name, one) for one in best.accusations[:1] if one.precisions[-1].value is not None
         ],
-        precision_text=verdict.precision_sentence(best),
-        list_text=verdict.list_sentence(best, leak=summary.conclusion.lists_records),
+        precision_text=worded(verdict.precision_sentence(best), summary),
+        list_text=worded(verdict.list_sentence(best, leak=summary.conclusion.lists_records), summary),
         whole_text=verdict.whole_sentence(best),
-        power_text=verdict.power_sentences(summary.power) if summary.power is not None else (),
+        power_text=[worded(one, summary) for one in verdict.power_sentences(summary.power)] if summary.power else (),
+        words=functools.partial(worded, summary=summary),
         epsilon=epsilon_picture(summary.privacy) if summary.privacy and not summary.privacy.withheld else None,
         fdp=_fdp(summary),
+        risk=risk_picture(summary.risk, unit=unit_of(summary).removesuffix("s")) if summary.risk else None,
         columns=_columns(summary),
         records=records,
         searched=None if searched is None or not records else _searched(searched, summary.strongest),
@@ -205,6 +207,8 @@ def _columns(summary: Summary) -> dict[str, tuple[str, bool]]:
         "label": ("class", False),
         "member": ("member", False),
         "degree": ("degree", True),
+        "records": ("records", True),
+        "risk": ("risk", True),
         f"{best}_score": (f"{best} score", True),
         f"{best}_decision": ("flagged", False),
         f"{best}_fdr": ("FDR", True),

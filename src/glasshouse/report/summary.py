@@ -14,9 +14,12 @@ from numpy.typing import NDArray
 
 from glasshouse.core.table import Table
 from glasshouse.evaluation import AttackOutcome, PrivacyVerdict, RandomMembers, VerdictAttack
+from glasshouse.evaluation.declared import DeclaredDraw
 from glasshouse.evaluation.groups import GroupLeak, WorstCell, group_leaks, worst_cell
 from glasshouse.evaluation.leakage import Power, audit_power
 from glasshouse.evaluation.quick_estimate import QuickEstimate
+from glasshouse.evaluation.risk import RiskFigures
+from glasshouse.evaluation.texts import TextLeak
 from glasshouse.report.advice import Advice
 from glasshouse.report.context import Context
 from glasshouse.report.decision.conclusion import (
@@ -58,8 +61,11 @@ class Summary:
     power: Power | None = None  # which leak this audit could have shown; None if the members are not known
     quick_estimate: QuickEstimate | None = None  # of what eight shadow models would find; None with two or more
     mismatch: bool = False  # the target answers unlike its shadow models, so that what comes from these is withheld
+    texts: TextLeak | None = None  # what a language model knows by heart; None for other models
     written: datetime | None = None  # when the run was saved; None if it was not
     advice: Advice | None = None  # defences that were measured for this model; None if none were
+    draw: DeclaredDraw | None = None  # the declared draw of the members; None if none was declared
+    risk: RiskFigures | None = None  # how unequal the risk of units is; None for records
 
     def __repr__(self) -> str:
         return f"Summary({self.records} records, attacks: {', '.join(attack.name for attack in self.attacks)})"
@@ -69,10 +75,11 @@ class Summary:
         """Whether the run says anything, what, how strongly, and by which attack."""
         found = self.verdict_attack
         looks: Iterable[Look] = ()
-        if found is not None and self.members is not None:
+        # their intervals are of single units
+        if found is not None and self.members is not None and (self.draw is None or not self.draw.cluster):
             counts = {"members": self.members, "records": self.records}
             looks = evidence_of(found, self.attack(found.attack), self.privacy, self.worst_cell, **counts)
-        return concluded(found, self.context, mismatch=self.mismatch, evidence=looks)
+        return concluded(found, self.context, mismatch=self.mismatch, evidence=looks, draw=self.draw)
 
     @property
     def unreached(self) -> bool:
@@ -107,6 +114,8 @@ def summarise(
     columns: Mapping[str, NDArray[Any]] | None = None,
     quick_estimate: QuickEstimate | None = None,
     advice: Advice | None = None,
+    draw: DeclaredDraw | None = None,
+    risk: RiskFigures | None = None,
 ) -> Summary:
     """Gather the numbers of a report.
 
@@ -119,7 +128,7 @@ def summarise(
     found, first_figure, strongest = None, None, able[0].name
     if verdict_attack is not None:
         strongest, test = verdict_attack.attack, verdict_attack.test
-        random = random_members is None or not random_members.found
+        random = (random_members is None or not random_members.found) and (draw is None or draw.random)
         found = verdict_figures(verdict_attack, random=random, picked=outcomes[strongest].picked)
         first_figure = None if test.first is None else test.first[1]
     outcome, called, cell, power, inside = outcomes[strongest], None, None, None, None
@@ -148,6 +157,8 @@ def summarise(
         quick_estimate=quick_estimate,
         mismatch=bool(warning),
         advice=advice,
+        draw=draw,
+        risk=risk,
     )
     conclusion = summary.conclusion
     listed = _TOP if conclusion.lists_records else 0
@@ -157,7 +168,7 @@ def summarise(
         groups = group_leaks(outcome.scores, members, columns, called=called, leak=conclusion.lists_records)
     return dataclasses.replace(
         summary,
-        verdict=verdict(found, context, privacy, partly=conclusion.partly),
+        verdict=verdict(found, context, privacy, partly=conclusion.partly, draw=draw),
         top_records=Table({name: column[first] for name, column in records.items()} if listed else {}),
         neighbourhoods=tuple(surroundings.neighbourhood(int(at)) for at in first[:_DRAWN]) if surroundings else (),
         groups=groups,

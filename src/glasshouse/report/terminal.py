@@ -13,6 +13,7 @@ from rich.table import Table as RichTable
 from glasshouse.core.escape import visible
 from glasshouse.report.decision import verdict
 from glasshouse.report.decision.conclusion import FACTOR
+from glasshouse.report.decision.exposure import unit_of, worded
 from glasshouse.report.decision.next_steps import next_steps
 from glasshouse.report.decision.rating import Rating, rating_of
 from glasshouse.report.figures import columns_at
@@ -20,6 +21,7 @@ from glasshouse.report.format import percent, rate
 from glasshouse.report.policy import Policy
 from glasshouse.report.summary import Summary
 
+_FEW_TEXTS = 5
 _WIDTH = 80  # of a summary as text
 _ATTACKS = "Attacks (95 % intervals in brackets)"
 
@@ -44,6 +46,11 @@ def print_summary(summary: Summary, console: Console, *, policy: Policy | None =
     if summary.conclusion.lists_records:
         console.print()
         console.print(_records(summary))
+        if summary.texts is not None:
+            console.print("\nTheir texts (■: a token that only models trained on the text know)", highlight=False)
+            for text in summary.texts.texts[:_FEW_TEXTS]:
+                told = "".join(f"[{word}]" if found and text.words else word for word, found in text.pieces())
+                console.print(_safe(f"{text.id}: {told}"), highlight=False)
     if not verbose:
         console.print("\nNotes, ε and precision in full: --verbose, or the report.", highlight=False)
     else:
@@ -73,8 +80,12 @@ def _facts(summary: Summary, rating: Rating, policy: Policy | None) -> Iterator[
             f"Most exposed: {cell.name}, {cell.identified} of {cell.members} members flagged and {cell.flagged} of "
             f"{cell.non_members} non-members."
         )
+    if summary.risk is not None and summary.risk.hidden:
+        yield summary.risk.sentence(unit_of(summary).removesuffix("s"))
     if estimated := verdict.whole_sentence(summary.attack(summary.strongest)):
         yield estimated
+    if summary.texts is not None:
+        yield from summary.texts.sentences()
     if summary.quick_estimate is not None:
         yield summary.quick_estimate.sentence()
     for step in next_steps(summary, rating, policy)[:1]:
@@ -88,8 +99,8 @@ def _more(summary: Summary) -> Iterator[str]:
     lines = [
         summary.verdict,
         *([privacy.sentence(), privacy.gaussian_sentence()] if privacy is not None else []),
-        verdict.precision_sentence(best),
-        verdict.list_sentence(best, leak=summary.conclusion.lists_records),
+        worded(verdict.precision_sentence(best), summary),
+        worded(verdict.list_sentence(best, leak=summary.conclusion.lists_records), summary),
         verdict.groups_sentence(summary.groups, summary.worst_cell),
         *(verdict.power_sentences(summary.power)[:1] if summary.power is not None else []),
         *(f"• {note}" for note in (*summary.notes, verdict.target_sentence(summary.context), random) if note),
@@ -126,7 +137,7 @@ def _attacks(summary: Summary, *, verbose: bool) -> RichTable:
 
 
 def _records(summary: Summary) -> RichTable:
-    table = RichTable(title="Records most at risk", title_justify="left", box=None, pad_edge=False)
+    table = RichTable(title=worded("Records most at risk", summary), title_justify="left", box=None, pad_edge=False)
     for name in summary.first_records:
         table.add_column(_safe(name.replace("_", " ")), overflow="fold")
     for row in summary.first_records.rows():

@@ -17,7 +17,13 @@ from torch import Tensor, nn
 from torch.func import stack_module_state
 
 from glasshouse.core.errors import InputError
-from glasshouse.core.outputs import check_order_of_outputs, ends_in_sigmoid, looks_like_probabilities, unwrapped
+from glasshouse.core.outputs import (
+    check_order_of_outputs,
+    ends_in_sigmoid,
+    looks_like_probabilities,
+    of_tokens,
+    unwrapped,
+)
 from glasshouse.data import Population
 from glasshouse.training.inputs import Inputs, answered, first_tensor, rows_of, told_by
 
@@ -166,6 +172,8 @@ def logits_of(
     answer = unwrapped(whole)
     if not isinstance(answer, Tensor):
         raise InputError(f"module: it answers with {type(answer).__name__}; expected a tensor of logits, [B, C].")
+    if classes is not None and (advice := of_tokens(tuple(answer.shape))):
+        raise InputError(f"module: it answers with shape {list(answer.shape)}; expected [B, {classes}] logits.{advice}")
     width = answer.shape[1] if answer.ndim == 2 else 1
     if classes is not None and width < classes and (width > 1 or classes > 2 or len(inputs) > 1):
         # one logit is enough for two classes of records; nodes need one per class

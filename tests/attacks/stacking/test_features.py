@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ from glasshouse.attacks.stacking.features import record_features, usual_of
 from glasshouse.core.errors import InputError
 from glasshouse.core.numerics import margin_to_loss
 from glasshouse.evidence import Evidence, Mode
+from tests.attacks.test_parts import made
 from tests.strategies import gaussian_evidence
 
 
@@ -68,3 +70,27 @@ def test_features_of_some_records_are_those_of_all(mode: Mode, each: bool) -> No
         some = record_features(evidence.among(references, model=model, records=records), mode=mode, usual=usual)
         assert list(some) == list(whole)
         assert all((some[name] == whole[name][records]).all() for name in whole)
+
+
+@pytest.mark.parametrize("mode", ["online", "offline"])
+@pytest.mark.parametrize("each", [False, True])
+def test_features_of_parts_are_sums_over_a_records_parts(mode: Mode, each: bool) -> None:
+    """The twin asks about every part as a record of its own, and adds up one record at a time."""
+    evidence = made(0, records=1100, models=8)  # more than two blocks
+    references = np.array([0, 1, 4, 5, 6, 7])[:, None]
+    if each:
+        references = np.random.default_rng(0).permuted(np.tile(references, (1, 1100)), axis=0)
+    usual, records = usual_of(evidence, references, mode=mode), np.random.default_rng(1).permutation(1100)[:700]
+    for model in (None, 2):
+        view = evidence.among(references, model=model)
+        assert view.parts is not None
+        every = record_features(view.of_parts(), mode=mode)
+        ends = view.parts.offsets
+        whole = record_features(view, mode=mode)
+        some = record_features(evidence.among(references, model=model, records=records), mode=mode, usual=usual)
+        names = {"base", "own_from_outside"} | ({"ratio", "own_ratio"} if mode == "online" else set())
+        assert {f"parts_{name}" for name in names} == {name for name in whole if name.startswith("parts_")}
+        for name in names:
+            by_hand = [every[name][start:stop].sum() for start, stop in itertools.pairwise(ends)]
+            np.testing.assert_allclose(whole[f"parts_{name}"], by_hand, rtol=1e-6, atol=1e-6)
+            np.testing.assert_allclose(some[f"parts_{name}"], np.array(by_hand)[records], rtol=1e-6, atol=1e-6)

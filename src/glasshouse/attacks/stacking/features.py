@@ -18,6 +18,8 @@ from glasshouse.evidence.simulation import at_rows
 
 Features = dict[str, FloatArray]
 _LARGEST = 1e15  # a loss of 1e300 is finite, but its square is not, and learners square, in single precision
+_FEW = 512  # records whose parts are handled at once
+_OF_PARTS = ("base", "ratio", "own_ratio", "own_from_outside")
 _SMALLEST_VARIANCE = 1e-6  # equal margins are possible; certainty is not
 
 
@@ -28,6 +30,7 @@ class Usual(NamedTuple):
     # by the name of a side: one variance for all records, and the prior of a record's own variance (None if no record
     # has two models there)
     sides: dict[str, tuple[float, VariancePrior | None]]
+    parts: Usual | None = None  # the same of the parts of records, if there are any
 
 
 def usual_of(evidence: Evidence, references: Positions, *, mode: Mode) -> Usual:
@@ -41,15 +44,23 @@ def usual_of(evidence: Evidence, references: Positions, *, mode: Mode) -> Usual:
             whole = known.setdefault(name, Moments(*np.empty((3, evidence.records))))
             for values, some in zip(whole, side, strict=True):
                 values[records] = some
-    return _usual(known, members)
+    usual = _usual(known, members)
+    if evidence.parts is None:
+        return usual
+    owner = evidence.parts.losses()[2]
+    of_parts = references if references.shape[1] == 1 else references[:, owner]
+    return usual._replace(parts=usual_of(evidence.of_parts(), of_parts, mode=mode))
 
 
 def record_features(evidence: Evidence, *, mode: Mode, usual: Usual | None = None) -> Features:
     """Log-confidence, margin, and how both compare with the shadow models', by name, [N] each.
 
-    Online, a side without models has the mean of the other side, moved by the usual shift between the sides.
+    Online, a side without models has the mean of the other side, moved by the usual shift between the sides. Of records
+    with parts also what compares each part with the shadow models', summed.
     """
     target, shadows, members = evidence.target_loss, evidence.shadow_loss, evidence.shadow_members
+    if usual is None and evidence.parts is not None:
+        usual = usual_of(evidence, np.arange(evidence.models)[:, None], mode=mode)
     if usual is None:
         _check(members, mode)
     known = _known_sides(evidence, mode)
@@ -74,7 +85,21 @@ def record_features(evidence: Evidence, *, mode: Mode, usual: Usual | None = Non
     if mode == "online":
         (outside, own_outside), (inside, own_inside) = densities
         found["ratio"], found["own_ratio"] = inside - outside, own_inside - own_outside
+    if evidence.parts is not None:
+        found |= _summed(evidence, mode=mode, usual=usual.parts)
     return {name: np.clip(values, -_LARGEST, _LARGEST) for name, values in found.items()}
+
+
+def _summed(evidence: Evidence, *, mode: Mode, usual: Usual | None) -> Features:
+    """What compares a part of a record with the shadow models', summed over its parts, by name, [N] each."""
+    found: dict[str, list[FloatArray]] = {}
+    for some in np.split(np.arange(evidence.records), range(_FEW, evidence.records, _FEW)):
+        few = evidence.of_records(some)
+        assert few.parts is not None  # noqa: S101 (for the type checker: the caller looked)
+        for name, values in record_features(few.of_parts(), mode=mode, usual=usual).items():
+            if name in _OF_PARTS:
+                found.setdefault(f"parts_{name}", []).append(np.add.reduceat(values, few.parts.offsets[:-1]))
+    return {name: np.concatenate(values) for name, values in found.items()}
 
 
 def _check(members: BoolArray, mode: Mode) -> None:

@@ -19,7 +19,7 @@ from glasshouse.core.arrays import FloatArray
 from glasshouse.core.errors import InputError, shortened
 from glasshouse.core.escape import visible
 from glasshouse.core.registry import did_you_mean
-from glasshouse.data import Population
+from glasshouse.data import Population, Units
 from glasshouse.data.labels import short_texts
 from glasshouse.data.named import Dataset
 from glasshouse.evidence.tables import read_text_table
@@ -201,6 +201,12 @@ class TableSection(Strict):
     """Column of the labels."""
     id: str | None = None
     """Column of the records' names; positions by default."""
+    unit: str | None = None
+    """Column that says whose record each one is, if a person has several; not a feature."""
+    unit_word: str = "person"
+    """What a unit is called, such as household or device."""
+    unit_partly: Literal["refused", "member"] = "refused"
+    """What a unit is with some records inside and some outside."""
     members: str | None = Field(default=None, validation_alias=AliasChoices("members", "member"))
     """Column that says whether a record trained the target, or a file with the ids of those that did."""
     groups: Names = ()
@@ -233,6 +239,10 @@ class TableSection(Strict):
         if parts and self.members is not None:
             raise ValueError("members: cannot be used together with train and holdout, which already say who they are.")
         return self
+
+    def units(self, names: Any) -> Units | None:
+        """The units of records with these names [N]; None without a column of them."""
+        return None if self.unit is None else Units(names, word=self.unit_word, partly=self.unit_partly)
 
     @property
     def files(self) -> tuple[str, ...]:

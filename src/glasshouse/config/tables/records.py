@@ -257,7 +257,7 @@ def read_records(section: TableSection, folder: Path) -> Dataset:
     """The records of the tables that a section names, every column as numbers; its paths start in the folder."""
     rows = read_rows(section, folder)
     by_column = section.members if section.members in rows.columns else None
-    special = [name for name in (section.label, section.id, by_column) if name is not None]
+    special = [name for name in (section.label, section.id, section.unit, by_column) if name is not None]
     rows.check([*special, *section.groups, *section.leave_out, *section.categories])
     if section.label in section.leave_out:
         raise InputError(
@@ -282,7 +282,8 @@ def read_records(section: TableSection, folder: Path) -> Dataset:
     labels = _labels(rows, section, decimal=decimal)
     ids = None if section.id is None else rows.columns[section.id]
     with placed(rows.place):
-        population = Population(encoded.x, labels, ids=ids, regression=bool(section.regression))
+        units = section.units(None if section.unit is None else rows.columns[section.unit])
+        population = Population(encoded.x, labels, ids=ids, regression=bool(section.regression), unit=units)
     members = _read_members(section, rows, population.ids, folder)
     if members is not None:
         refuse_telling(encoded.x, encoded.names, members, rows.place)

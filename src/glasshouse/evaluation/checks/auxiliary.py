@@ -191,7 +191,7 @@ def columns_of(
     if known.x is not None:
         features += [few_columns(select(known.x, at), random)]
     if known.labels is not None:
-        answers += [_one_hot(known.labels)[at]]
+        answers += [label_columns(known.labels)[at]]
     if known.pairs is not None:
         sizes = [part.shape[0] for part in (known.labels, known.x) if part is not None]
         around, degrees = _around(known.pairs, at, max([*sizes, int(at.max()) + 1]))
@@ -200,11 +200,11 @@ def columns_of(
             x = known.x if hasattr(known.x, "tocsr") else as_numbers(known.x)
             features += [few_columns(around @ x, random)]
         if known.labels is not None:
-            features += [around @ _one_hot(known.labels)]
+            features += [around @ label_columns(known.labels)]
     return ranked(np.hstack(features)), ranked(np.hstack(answers))
 
 
-def _one_hot(labels: np.ndarray) -> FloatArray:
+def label_columns(labels: np.ndarray) -> FloatArray:
     """[n, C] of the most frequent labels; the last of few classes follows from the others, and is kept anyway."""
     if labels.dtype.kind == "f":  # the targets of a regression
         return np.asarray(labels[:, None])

@@ -104,20 +104,30 @@ class BlindBaseline:
         return f"{self.auc:.2f} ({low:.2f} to {high:.2f}; p = {self.p_value:.2g} if they were drawn at random)"
 
 
-def blind_baseline(features: FloatArray, answers: FloatArray, members: BoolArray, *, seed: int) -> BlindBaseline:
+def blind_baseline(
+    features: FloatArray,
+    answers: FloatArray,
+    members: BoolArray,
+    *,
+    seed: int,
+    arrangements: BoolArray | None = None,
+) -> BlindBaseline:
     """Predict members [N] from the columns of other records, and test whether the prediction is better than chance.
 
     Columns have mean 0 and variance 1: [N, F] features, and [N, A] answers and labels. The test statistic is the
-    largest of four learners' out-of-fold statistics, each standardised over the permutations.
+    largest of four learners' out-of-fold statistics, each standardised over the permutations. The ``arrangements``
+    [P, N] of a declared draw take the place of permutations; the p-value is then exact under that draw.
     """
     random = generator(seed, "blind baseline")
     folds = random.permutation(np.arange(len(members)) % _FOLDS)
-    permuted = random.permuted(np.tile(members, (_PERMUTATIONS, 1)), axis=1)
+    permuted = arrangements
+    if permuted is None:
+        permuted = random.permuted(np.tile(members, (_PERMUTATIONS, 1)), axis=1)
     labels = np.vstack([members[None], permuted]).T - members.mean()  # [N, 1 + permutations]
     together = np.hstack([features, answers])
     plan = [(ridge, answers)] if answers.shape[1] and features.shape[1] else []
     plan += [(learner, together) for learner in (ridge, waves, cells)] if together.shape[1] else []
-    mean, largest = np.zeros(len(members)), np.full(1 + _PERMUTATIONS, -np.inf)
+    mean, largest = np.zeros(len(members)), np.full(1 + len(permuted), -np.inf)
     for learner, columns in plan:
         with thread_counts().limit(limits=1):  # matrices so small wait longer for a second thread than they take
             scores = _standard(learner(columns, labels, folds, random), folds)

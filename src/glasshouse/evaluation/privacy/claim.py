@@ -7,7 +7,6 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from numbers import Real
-from typing import Literal
 
 import numpy as np
 from scipy.special import expit, logit
@@ -98,10 +97,9 @@ def _made(
 
 
 USUAL_DELTA = 1e-5
-Unit = Literal["record", "node", "edge"]
-
-_NEEDS: dict[Unit, str] = {
+_NEEDS = {
     "record": "if members were drawn at random, each record by itself",
+    "canary": "since coins of the audit decided which canaries were inside",
     "node": (
         "if training nodes were drawn at random, each by itself, and neighbouring data sets differ in one node with "
         "all its edges"
@@ -168,7 +166,7 @@ class PrivacyVerdict:
     gaussian: GaussianBound = GaussianBound()  # under Gaussian privacy, whatever the records have to do with each other
     independent: GaussianBound = GaussianBound()  # also if guesses about different records are independent
     guessed: Guessed | None = None  # the guesses behind ``pure``, ``epsilon`` and ``gaussian``; None if none were made
-    unit: Unit = "record"  # whose membership it is about
+    unit: str = "record"  # whose membership it is about: also a node, or a unit such as a person
     withheld: str = ""  # why no ε is given; empty if one is
 
     def __post_init__(self) -> None:
@@ -185,6 +183,11 @@ class PrivacyVerdict:
         """The bound that a claim is compared with: at the claimed δ, or at the usual one."""
         return self.pure if self.claim is not None and self.claim.delta == 0 else self.epsilon
 
+    @property
+    def needs(self) -> str:
+        """What the bound assumes about the draw of the members, as a part of a sentence."""
+        return _NEEDS.get(self.unit, f"if {self.unit}s were drawn at random, each with all its records by itself")
+
     def sentence(self) -> str:
         """The verdict in words, with its assumption: what is shown without assuming anything about the training.
 
@@ -194,7 +197,7 @@ class PrivacyVerdict:
         """
         if self.withheld:
             return f"ε is withheld: {self.withheld.rstrip('.')}."
-        found = f"the attacks show {self.bound()} with {100 * self.confidence:g} % confidence, {_NEEDS[self.unit]}"
+        found = f"the attacks show {self.bound()} with {100 * self.confidence:g} % confidence, {self.needs}"
         if self.claim is None:
             return f"No guarantee was claimed; {found}."
         stated = f"The claimed (ε = {self.claim.epsilon:g}, δ = {self.claim.delta:g}) is"
@@ -219,7 +222,7 @@ class PrivacyVerdict:
 
     def bound(self) -> str:
         """The bound alone, as a part of a sentence."""
-        level = {"record": "", "node": "node-level ", "edge": "edge-level "}[self.unit]
+        level = "" if self.unit == "record" else f"{self.unit}-level "
         if self.pure <= 0:
             return f"no {level}ε above 0 (at δ = 0 and at δ = {self.delta:g})"
         return f"{level}ε ≥ {self.epsilon:.2f} at δ = {self.delta:g} (≥ {self.pure:.2f} at δ = 0)"
@@ -232,7 +235,7 @@ def judge_claim(
     members: BoolArray,
     practice: Mapping[str, tuple[float, ...]] | None = None,
     confidence: float = 0.95,
-    unit: Unit = "record",
+    unit: str = "record",
     leak: bool = True,
     withheld: str = "",
 ) -> PrivacyVerdict:

@@ -19,7 +19,7 @@ from glasshouse.graph.attacks.graph_attack import GraphAttack
 from glasshouse.graph.rule.question import Hops
 from glasshouse.graph.rule.toggling import toggle_seconds
 from glasshouse.graph.sampling.posterior import log_odds
-from glasshouse.graph.sampling.samplers import SAMPLERS, GroundTruth, Sampler, SamplingRequest, draw
+from glasshouse.graph.sampling.samplers import SAMPLERS, GroundTruth, Sampler, Samples, SamplingRequest, draw
 from glasshouse.graph.scene import Scene
 
 
@@ -28,6 +28,14 @@ class LearnedSampler(NamedTuple):
 
     parameters: tuple[object, ...]
     sampler: Sampler
+
+
+class _Drawn(NamedTuple):
+    """Training sets of a scene, S under them [1 + K, M, nodes], and offline which models are used [K, nodes]."""
+
+    samples: Samples
+    signals: FloatArray
+    usable: BoolArray | None
 
 
 @register("g-base")
@@ -118,10 +126,12 @@ class GBASE(GraphAttack):
     def score_simulated(self, scene: Scene, k: int) -> tuple[FloatArray, BoolArray]:
         """Scores and members [nodes] of simulated target k; the sampler learns without this target."""
         target = scene.simulated_target(k)
+        return self._for_simulated(scene, k).score(target.view), target.members
+
+    def _for_simulated(self, scene: Scene, k: int) -> Self:
+        """The attack on simulated target k: its sampler has learned nothing yet, or is given this target's members."""
         attack = dataclasses.replace(self, sampler_=None)
-        if self.knows_truth:
-            attack = dataclasses.replace(attack, sampler=GroundTruth(scene.shadow_members[k]))
-        return attack.score(target.view), target.members
+        return dataclasses.replace(attack, sampler=GroundTruth(scene.shadow_members[k])) if self.knows_truth else attack
 
     def flag_scores(self, scene: Scene) -> FloatArray:
         """Scores of the target as those of a simulated target: the sampler learns from the same smaller pool."""
@@ -138,15 +148,9 @@ class GBASE(GraphAttack):
 
     def judge(self, scene: Scene) -> Judgement:
         """Posteriors of the scene's audited nodes, and figures of its sampler."""
-        usable = None
-        if self.mode == "offline":
-            scene.of_nodes(scene.zero_hop).require_side(inside=False)
-            usable = ~scene.shadow_members[:, scene.nodes]
-        with scene.keeping():
-            samples = draw(self.tuned(scene)._sampler, scene, self._request(scene))
-        signals = scene.toggled(samples.masks, engine=self.engine, hops=self.hops)  # [1 + K, M, nodes]
+        samples, signals, usable = self._drawn(scene)
         odds = logit(self._priors(scene)[scene.nodes])
-        posteriors = [expit(log_odds(signals[0, i], signals[1:, i], usable) + odds) for i in range(self.samples)]
+        posteriors = [expit(one + odds) for one in self._log_odds(scene, signals, usable)]
         answering = len(scene.shadows) if usable is None else float(usable.sum(axis=0).mean())
         return Judgement(
             np.asarray(np.mean(posteriors, axis=0)),
@@ -155,6 +159,20 @@ class GBASE(GraphAttack):
             details={} if samples.acceptance is None else {"sampler_acceptance": samples.acceptance},
             sampled=samples.masks[:, scene.nodes],
         )
+
+    def _drawn(self, scene: Scene) -> _Drawn:
+        """The sampled training sets, and the signals under them."""
+        usable = None
+        if self.mode == "offline":
+            scene.of_nodes(scene.zero_hop).require_side(inside=False)
+            usable = ~scene.shadow_members[:, scene.nodes]
+        with scene.keeping():
+            samples = draw(self.tuned(scene)._sampler, scene, self._request(scene))
+        return _Drawn(samples, scene.toggled(samples.masks, engine=self.engine, hops=self.hops), usable)
+
+    def _log_odds(self, scene: Scene, signals: FloatArray, usable: BoolArray | None) -> FloatArray:
+        """Log-odds without the prior under each training set, [M, nodes], from signals [1 + K, M, nodes]."""
+        return np.stack([log_odds(signals[0, i], signals[1:, i], usable) for i in range(signals.shape[1])])
 
     @property
     def _parameters(self) -> tuple[object, ...]:

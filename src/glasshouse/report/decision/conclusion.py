@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 from glasshouse.evaluation import Interval, PrivacyVerdict, VerdictAttack, clopper_pearson
+from glasshouse.evaluation.declared import DeclaredDraw
 from glasshouse.evaluation.groups import WorstCell
 from glasshouse.evaluation.intervals import separated
 from glasshouse.evaluation.leakage import Way
@@ -17,7 +18,7 @@ from glasshouse.report.figures import AttackFigures, RateFigure, rate_figure
 from glasshouse.report.format import percent, rate, whole
 
 Strength = Literal["weak", "clear", "strong"]
-Reason = Literal["warning", "members unknown", "members not random", "mismatch", "few models"]
+Reason = Literal["warning", "members unknown", "members not random", "no draw", "mismatch", "few models"]
 
 _WEAK, _STRONG = 0.01, 0.001  # p-values
 _FEW = 4  # shadow models; with fewer the attacks are weak, and finding nothing says little
@@ -33,6 +34,10 @@ _WHY: dict[Reason, tuple[str, str]] = {  # in a few words, and in a sentence
     "members not random": (
         "members were not drawn at random",
         "The training data differ in kind from the non-members, so nothing here shows what the model reveals.",
+    ),
+    "no draw": (
+        "no random draw of the members was declared",
+        "No random draw of the members was declared, so no test can tell what the model reveals from what members are.",
     ),
     "mismatch": (
         "the target answers unlike its shadow models",
@@ -174,7 +179,12 @@ class Conclusion:
 
 
 def concluded(
-    figures: VerdictFigures | None, context: Context, *, mismatch: bool, evidence: Iterable[Look] = ()
+    figures: VerdictFigures | None,
+    context: Context,
+    *,
+    mismatch: bool,
+    evidence: Iterable[Look] = (),
+    draw: DeclaredDraw | None = None,
 ) -> Conclusion:
     """What the verdict attack's figures let one conclude; looks count only where these say something."""
     found = () if figures is None or figures.leak is None or context.warnings else tuple(evidence)
@@ -182,7 +192,7 @@ def concluded(
     if figures is None:
         reasons.append("members unknown")
     elif figures.leak is None:
-        reasons.append("members not random")
+        reasons.append("members not random" if draw is None or draw.random else "no draw")
     elif mismatch:
         reasons.append("mismatch")
     if context.shadows < _FEW:

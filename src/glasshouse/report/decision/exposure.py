@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from dataclasses import dataclass
 
 from glasshouse.report.figures import RateFigure
@@ -109,11 +110,23 @@ def pairs_sentence(summary: Summary) -> str:
 
 
 def unit_of(summary: Summary) -> str:
-    """What is audited, in the plural: the nodes or edges of a graph, or records."""
-    if summary.privacy is not None and summary.privacy.unit == "edge":
-        return "edges"
+    """What is audited, in the plural: the nodes of a graph, records, or units such as persons."""
+    if unit := summary.context.settings.get("unit"):
+        return f"{unit}s"
     node = (summary.privacy is not None and summary.privacy.unit == "node") or "setting" in summary.context.settings
     return "nodes" if node else "records"
+
+
+def worded(text: str, summary: Summary) -> str:
+    """A sentence about records as one about units such as persons, where those were audited."""
+    unit = summary.context.settings.get("unit")
+    if not unit:
+        return text
+    return re.sub(r"\b([Rr])ecord(s?)\b", lambda found: _as(str(unit), found[1] == "R") + found[2], text)
+
+
+def _as(word: str, first: bool) -> str:
+    return word.capitalize() if first else word
 
 
 def counted(value: float) -> str:

@@ -159,6 +159,9 @@ def _counts(summary: Summary) -> str:
 
 def _quality(summary: Summary) -> str:
     context = summary.context
+    if summary.texts is not None and summary.texts.perplexities is not None:
+        inside, outside = summary.texts.perplexities
+        return f"perplexity {inside:.1f} on the training data and {outside:.1f} on non-members"
     if context.train_accuracy is not None and context.test_accuracy is not None:
         inside = f"{100 * context.train_accuracy:.0f} of 100 {unit_of(summary)} of the training data"
         return f"correct for {inside} and {100 * context.test_accuracy:.0f} of 100 non-members"

@@ -78,6 +78,21 @@ def rating_of(summary: Summary, policy: Policy | None = None) -> Rating:
 
 def _meaning(summary: Summary) -> tuple[str, ...]:
     """What the run shows about any leak at all, in plain words, and why finding nothing would say nothing."""
+    return (*_of_records(summary), *_of_people(summary))
+
+
+def _of_people(summary: Summary) -> tuple[str, ...]:
+    """The risk of single units, and what speaks against a declared draw or can be said without one."""
+    told = []
+    if summary.risk is not None:
+        told.append(summary.risk.sentence(unit_of(summary).removesuffix("s")))
+    if summary.draw is not None and (summary.draw.contradicted or not summary.draw.random):
+        told.append(summary.draw.evidence())
+    return tuple(told)
+
+
+def _of_records(summary: Summary) -> tuple[str, ...]:
+    """What the test of all records shows."""
     shown = summary.conclusion.measured
     reason = (summary.conclusion.why,) if summary.conclusion.reasons else ()
     if shown is None:

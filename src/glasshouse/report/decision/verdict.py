@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from glasshouse.core.table import Table
 from glasshouse.evaluation import PrivacyVerdict
+from glasshouse.evaluation.declared import DeclaredDraw
 from glasshouse.evaluation.groups import GroupLeak, WorstCell
 from glasshouse.evaluation.leakage import Power, Way
 from glasshouse.evaluation.metrics import DEFAULT_FPRS, ENOUGH_WRONG
@@ -36,9 +37,19 @@ _WAYS: dict[Way, str] = {
 
 
 def verdict(
-    found: VerdictFigures | None, context: Context, privacy: PrivacyVerdict | None = None, *, partly: bool = False
+    found: VerdictFigures | None,
+    context: Context,
+    privacy: PrivacyVerdict | None = None,
+    *,
+    partly: bool = False,
+    draw: DeclaredDraw | None = None,
 ) -> str:
     """Whether a leak is shown, in all records or ``partly``, how strong it is and how sure that is."""
+    if draw is not None:
+        told = verdict(found, context, privacy, partly=partly)
+        if not draw.random:
+            return f"{draw.evidence()} The attacker had {context.shadows} shadow models ({context.mode})."
+        return f"{told} {draw.evidence()}"
     had = f"The attacker had {context.shadows} shadow models ({context.mode})"
     if context.shadows < _FEW:
         models = "One reference model was" if context.shadows else "No shadow models were"

@@ -1,4 +1,4 @@
-"""Pictures of people: how many of 1 000 an attacker identifies, and the leak per group."""
+"""Pictures of people: how many of 1 000 an attacker identifies, the leak per group, and the risk of each unit."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from markupsafe import Markup
 
 from glasshouse.evaluation import Interval
 from glasshouse.evaluation.groups import GroupLeak
+from glasshouse.evaluation.risk import RiskFigures
 from glasshouse.report.decision.exposure import Exposure
 from glasshouse.report.figures import group_estimate
 from glasshouse.report.pictures.axes import Axis, Frame, element, picture
@@ -52,7 +53,7 @@ def exposure_picture(exposure: Exposure | None, *, name: str, members: bool = Tr
         told = "members are flagged, no better than guessing."
     else:
         told, high = f"members are identified; with the interval, up to {exposure.high:.0f}.", exposure.high / per
-    shown: Any = {"name": name, "people": exposure.unit == "records", "leak": exposure.leak}
+    shown: Any = {"name": name, "people": exposure.unit in ("records", "persons"), "leak": exposure.leak}
     return people_picture(found / per, high=high, label=f"{found:.0f} of {per} {told}", **shown)
 
 
@@ -132,3 +133,20 @@ def _axis(intervals: Sequence[Interval], figure: Literal["auc", "tpr"]) -> Axis:
 
 def _short(text: str, most: int = _LETTERS) -> str:
     return text if len(text) <= most else f"{text[: most - 1]}…"
+
+
+def risk_picture(risk: RiskFigures, *, unit: str) -> Markup:
+    """Bars: units by the share of their simulated targets that identify them; lines: an equal risk, and guessing."""
+    bins, most = len(risk.observed), max(*risk.observed, *risk.alike, 1.0)
+    frame = Frame(Axis(0.0, 1.0, percent=True), Axis(0.0, 1.05 * most), width=440.0, height=250.0)
+    parts = frame.grid("simulated targets that identify it", f"{unit}s")
+    edges = [place / bins for place in range(bins + 1)]
+    for left, right, count in zip(edges[:-1], edges[1:], risk.observed, strict=True):
+        x, y = frame.px(left), frame.py(count)
+        parts.append(
+            element("rect", x=x + 1, y=y, width=frame.px(right) - x - 2, height=frame.floor - y, css="hist member")
+        )
+    for counts, css in ((risk.alike, "curve s1 d1"), (risk.chance, "curve s5 d3")):
+        found = frame.steps([*edges], [*[min(count, most) for count in counts], min(counts[-1], most)])
+        parts.append(element("path", d=found, css=css))
+    return frame.picture(parts, label=risk.sentence(unit))

@@ -1,0 +1,388 @@
+"""Fine-tuned language models: attacks with eight shadow models beside those without, and what both cost.
+
+On each corpus, a GPT-2 of each size is trained on one part of the texts, and fine-tuned on half of another part: all
+weights, or adapters. The audited texts are the second part. On a CPU they are fewer, and of the small size alone.
+
+Run: python benchmarks/records/language.py FOLDER [--part cost|found] [--device cuda] [--at-once 4] [--tiny]. It writes
+language.md beside itself.
+The folder holds NAME.txt, one text per line in random order, and NAME.npz with their token numbers (uint16, one text
+after another) and `sizes`; without the latter, words of the first part are tokens.
+"""
+
+from __future__ import annotations
+
+import argparse
+import copy
+import itertools
+import re
+import resource
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import dataclass, replace
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import nn
+
+from glasshouse import CausalLMTrainer, Evidence, LoRA, Population, TokenLoss, audit, tokenized
+from glasshouse.attacks import create
+from glasshouse.evaluation import auc, roc
+from glasshouse.evidence import collect
+from glasshouse.pool import ShadowPool
+from glasshouse.query.own_loss import OwnLoss
+
+WITH_POOL = ("base", "lira", "rmia", "base-parts", "lira-parts", "stacked")
+ALONE = ("loss", "zlib", "min-k", "min-k++", "wbc", "ez-mia")
+RESAMPLED = 400
+FPRS = (0.01, 0.001)
+
+
+class Size(NamedTuple):
+    """A GPT-2."""
+
+    name: str
+    width: int
+    layers: int
+    pretraining: float  # learning rates
+    full: float
+    adapters: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """How much of everything."""
+
+    sizes: tuple[Size, ...]
+    audited: int  # texts
+    base: int  # texts that the model before fine-tuning saw, at most
+    length: int  # tokens of a text at most
+    pretraining: int  # epochs
+    first_batch: int  # texts per step of it
+    tuning: int
+    batch: int
+    long: tuple[int, int]  # texts and tokens of the largest evidence
+    device: str
+
+
+SMALL = Size("0.4 M", 96, 2, 3e-3, 1e-3, 4e-3)
+LARGE = Size("26 M", 512, 8, 6e-4, 1e-4, 1e-3)
+FULL = Plan(
+    sizes=(SMALL, LARGE), audited=4000, base=20_000, length=80, pretraining=6, first_batch=128, tuning=3, batch=32,
+    long=(10_000, 512), device="cuda",
+)  # fmt: skip
+ON_CPU = replace(FULL, sizes=(SMALL,), audited=1600, base=5000, length=64, pretraining=3, first_batch=32, device="cpu")
+TINY = Plan(
+    sizes=(SMALL._replace(width=16, layers=1),), audited=200, base=400, length=24, pretraining=2, first_batch=64,
+    tuning=4, batch=16,
+    long=(20, 64), device="cpu",
+)  # fmt: skip
+
+
+class Corpus(NamedTuple):
+    """Texts and their token numbers."""
+
+    name: str
+    texts: list[str]
+    numbers: list[NDArray[np.int64]]
+    vocabulary: int
+
+    @classmethod
+    def read(cls, path: Path, *, words: int) -> Corpus:
+        """From NAME.txt and NAME.npz; without the latter from the most frequent words and signs."""
+        texts = path.read_text(encoding="utf-8").splitlines()
+        if (held := path.with_suffix(".npz")).exists():
+            with np.load(held) as file:
+                numbers = np.split(file["numbers"].astype(np.int64), np.cumsum(file["sizes"][:-1], dtype=np.int64))
+        else:
+            split = [re.findall(r"\w+|[^\w\s]", one) for one in texts]
+            known = {word: at for at, (word, _) in enumerate(Counter(itertools.chain(*split)).most_common(words), 1)}
+            numbers = [np.array([known.get(word, 0) for word in one]) for one in split]
+        return cls(path.stem, texts, numbers, 1 + max(int(one.max()) for one in numbers))
+
+    def population(self, some: range, length: int) -> Population:
+        """Some of the texts."""
+        token = iter([self.numbers[at] for at in some])
+        return tokenized([self.texts[at] for at in some], lambda _: next(token), length=length)
+
+
+def gpt2(size: Size, vocabulary: int, length: int) -> nn.Module:
+    """A GPT-2 with random weights, without dropout."""
+    from transformers import GPT2Config, GPT2LMHeadModel
+
+    return GPT2LMHeadModel(
+        GPT2Config(
+            vocab_size=vocabulary, n_positions=length, n_embd=size.width, n_layer=size.layers,
+            n_head=max(1, size.width // 64), resid_pdrop=0.0, embd_pdrop=0.0, attn_pdrop=0.0,
+        )
+    )  # fmt: skip
+
+
+class Row(NamedTuple):
+    """One audit."""
+
+    corpus: str
+    size: str
+    tuning: str
+    perplexity: tuple[float, float, float]  # before fine-tuning, of members and of others after it
+    figures: dict[str, tuple[float, ...]]  # AUC, then the rate at each false-positive rate
+    spread: dict[str, tuple[tuple[float, float], ...]]  # 95 % intervals
+    times: tuple[float, float, float]  # base-parts' rate at 1 % over EZ-MIA's, with its interval
+    beside: tuple[float, float, float]  # stacked's rate at 1 % less that of the best single attack
+    seconds: float
+
+
+def measure(corpus: Corpus, size: Size, plan: Plan) -> list[Row]:
+    """Audits of one size on one corpus: all weights, and adapters."""
+    audited = corpus.population(range(len(corpus.texts) - plan.audited, len(corpus.texts)), plan.length)
+    before = pretrained(corpus, size, plan)
+    members = np.zeros(plan.audited, dtype=np.bool_)
+    members[np.random.default_rng(0).permutation(plan.audited)[: plan.audited // 2]] = True
+    rows = []
+    for tuning in ("all weights", "adapters"):
+        started = time.perf_counter()
+        trainer = tuner(before, size, plan, adapters=tuning == "adapters")
+        result = audit(
+            audited, members=members, trainer=trainer, loss=TokenLoss(reference=before, details=True), shadows=8,
+            attacks=[*WITH_POOL, *ALONE], progress=False,
+        )  # fmt: skip
+        if result.left_out:
+            raise RuntimeError(f"{dict(result.left_out)}")
+        scores = {name: result.outcomes[name].scores for name in (*WITH_POOL, *ALONE)}
+        rows.append(
+            Row(
+                corpus.name, size.name, tuning, perplexities(result.evidence, members), *figures(scores, members),
+                time.perf_counter() - started,
+            )
+        )  # fmt: skip
+        print(table(rows[-1:]), flush=True)
+    return rows
+
+
+def pretrained(corpus: Corpus, size: Size, plan: Plan) -> nn.Module:
+    """The model before fine-tuning, of texts that are not audited."""
+    texts = corpus.population(range(min(plan.base, len(corpus.texts) - plan.audited)), plan.length)
+    trainer = CausalLMTrainer(
+        module=lambda: gpt2(size, corpus.vocabulary, plan.length), epochs=plan.pretraining, batch_size=plan.first_batch,
+        learning_rate=size.pretraining, device=plan.device,
+    )  # fmt: skip
+    return trainer(texts, np.ones(len(texts), dtype=np.bool_), 0)
+
+
+def tuner(before: nn.Module, size: Size, plan: Plan, *, adapters: bool) -> CausalLMTrainer:
+    """How a model is fine-tuned."""
+    return CausalLMTrainer(
+        module=lambda: copy.deepcopy(before).requires_grad_(True), epochs=plan.tuning, batch_size=plan.batch,
+        learning_rate=size.adapters if adapters else size.full, adapters=LoRA(rank=16) if adapters else None,
+        device=plan.device,
+    )  # fmt: skip
+
+
+def perplexities(evidence: Evidence, members: NDArray[np.bool_]) -> tuple[float, float, float]:
+    """Of all texts before fine-tuning, of members and of others after it."""
+    parts = evidence.parts
+    assert parts is not None
+    member = np.repeat(members, np.diff(parts.offsets))
+    means = (parts.detail("reference").mean(), parts.target[member].mean(), parts.target[~member].mean())
+    before, inside, outside = (float(np.exp(one)) for one in means)
+    return before, inside, outside
+
+
+def told(scores: NDArray[np.float64], members: NDArray[np.bool_]) -> tuple[float, ...]:
+    """AUC, and the rate at each false-positive rate."""
+    curve = roc(scores, members)
+    return (float(auc(scores, members)), *(float(curve.tpr[curve.fpr <= fpr + 1e-12].max()) for fpr in FPRS))
+
+
+def figures(scores: dict[str, Any], members: NDArray[np.bool_]) -> tuple[Any, ...]:
+    """All figures, and 95 % intervals by resampling members and others."""
+    random, found = np.random.default_rng(0), {name: told(one, members) for name, one in scores.items()}
+    inside, outside = np.flatnonzero(members), np.flatnonzero(~members)
+    drawn = []
+    for _ in range(RESAMPLED):
+        at = np.concatenate([random.choice(one, len(one)) for one in (inside, outside)])
+        drawn.append({name: told(one[at], members[at]) for name, one in scores.items()})
+    spread = {name: tuple(between([one[name][at] for one in drawn]) for at in range(1 + len(FPRS))) for name in scores}
+    best = max((name for name in scores if name != "stacked"), key=lambda name: found[name][1])
+
+    def ratio(one: dict[str, tuple[float, ...]]) -> float:
+        return one["base-parts"][1] / max(one["ez-mia"][1], 1 / len(inside))
+
+    def beside(one: dict[str, tuple[float, ...]]) -> float:
+        return one["stacked"][1] - one[best][1]
+
+    pairs = [(of(found), *between([of(one) for one in drawn])) for of in (ratio, beside)]
+    return found, spread, *pairs
+
+
+def between(drawn: Sequence[float]) -> tuple[float, float]:
+    """The middle 95 %."""
+    low, high = np.quantile(drawn, (0.025, 0.975))
+    return float(low), float(high)
+
+
+def timed(work: Callable[[], Any], device: str) -> tuple[float, float, Any]:
+    """Seconds, the peak of memory in MB (of the GPU; of the process otherwise), and what came out."""
+    cuda = device == "cuda"
+    if cuda:
+        torch.cuda.synchronize()
+        torch.cuda.reset_peak_memory_stats()
+    started = time.perf_counter()
+    found = work()
+    if cuda:
+        torch.cuda.synchronize()
+    seconds = time.perf_counter() - started
+    peak = torch.cuda.max_memory_allocated() / 1e6 if cuda else resident()
+    return seconds, peak, found
+
+
+def resident() -> float:
+    """The process's peak of memory, in MB."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3
+
+
+def together(corpus: Corpus, size: Size, plan: Plan) -> list[str]:
+    """Eight adapters in one pass, and one after another."""
+    audited = corpus.population(range(len(corpus.texts) - plan.audited, len(corpus.texts)), plan.length)
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        before = gpt2(size, corpus.vocabulary, plan.length)
+    pool = ShadowPool.plan(audited, lambda *_: None, shadows=8)
+    lines = []
+    for width in (8, 1):
+        trainer = replace(tuner(before, size, plan, adapters=True), together=width, epochs=max(1, plan.tuning // 2))
+        trainer.train_many(audited, pool.members[:1], [0])  # what is done once, such as choosing kernels
+        seconds, peak, _ = timed(lambda: trainer.train_many(audited, pool.members, list(range(8))), plan.device)  # noqa: B023
+        lines.append(f"| {size.name} | {'together' if width == 8 else 'one by one'} | {seconds:.1f} | {peak:.0f} |")
+        print(lines[-1], flush=True)
+    return lines
+
+
+def largest(corpora: Sequence[Corpus], size: Size, plan: Plan) -> str:
+    """Evidence of many long texts, from eight shadow models that were not trained."""
+    count, length = plan.long
+    vocabulary = max(one.vocabulary for one in corpora)
+    numbers = np.resize(np.concatenate([number for one in corpora for number in one.numbers]), count * length)
+    x = {"input_ids": numbers.reshape(count, length), "attention_mask": np.ones((count, length), dtype=np.int64)}
+    population = Population.for_loss(x, np.ones((count, 1)))
+
+    def fresh(population: Population, members: NDArray[np.bool_], seed: int) -> nn.Module:
+        with torch.random.fork_rng():
+            torch.manual_seed(seed)
+            return gpt2(size, vocabulary, length).to(plan.device)
+
+    pool = ShadowPool.plan(population, fresh, shadows=8, how=OwnLoss(loss=TokenLoss()))
+    target = fresh(population, pool.members[0], 0)
+    seconds, peak, (evidence, _) = timed(lambda: collect(target, pool, progress=False), plan.device)
+    parts = evidence.parts
+    assert parts is not None
+    held = sum(one.nbytes for one in (parts.target, parts.shadow, parts.offsets, *parts.details.values()))
+    started, memory = time.perf_counter(), resident()
+    create("base-parts").score(evidence)
+    attack = time.perf_counter() - started
+    cells = [
+        f"{held / 1e6:.0f}",
+        f"{seconds:.1f}",
+        f"{peak:.0f}",
+        f"{memory:.0f}",
+        f"{attack:.1f}",
+        f"{resident():.0f}",
+    ]
+    line = f"| {count} × {length} | {' | '.join(cells)} |"
+    print(line, flush=True)
+    return line
+
+
+def shown(value: float, spread: tuple[float, float]) -> str:
+    """A share in per cent, with its interval."""
+    return f"{100 * value:.1f} ({100 * spread[0]:.1f}–{100 * spread[1]:.1f})"
+
+
+def table(rows: Sequence[Row]) -> str:
+    """Every audit with its figures, in per cent."""
+    lines = []
+    for row in rows:
+        before, inside, outside = row.perplexity
+        lines += [
+            f"### {row.corpus}, {row.size} parameters, {row.tuning}",
+            "",
+            f"Perplexity {before:.1f} before fine-tuning; after it {inside:.1f} of members, {outside:.1f} of others. "
+            f"`base-parts` over `ez-mia` at 1 %: {row.times[0]:.1f} times ({row.times[1]:.1f}–{row.times[2]:.1f}). "
+            f"`stacked` less the best single attack: {100 * row.beside[0]:+.1f} points ({100 * row.beside[1]:+.1f} to "
+            f"{100 * row.beside[2]:+.1f}). {row.seconds:.0f} seconds in all.",
+            "",
+            "| attack | AUC | TPR at 1 % | at 0.1 % |",
+            "| --- | --- | --- | --- |",
+        ]
+        for name, values in row.figures.items():
+            cells = " | ".join(shown(*one) for one in zip(values, row.spread[name], strict=True))
+            lines.append(f"| {name} | {cells} |")
+        lines.append("")
+    return "\n".join(lines)
+
+
+def cost(corpora: Sequence[Corpus], plan: Plan, machine: str) -> list[str]:
+    """What training and asking cost."""
+    return [
+        f"## What it costs, on {machine}",
+        "",
+        f"Eight adapters in one pass, on one base, and one after another: {max(1, plan.tuning // 2)} epochs of "
+        f"{plan.audited // 2} texts.",
+        "",
+        "| size | adapters | seconds | peak MB |",
+        "| --- | --- | --- | --- |",
+        *(line for size in plan.sizes for line in together(corpora[0], size, plan)),
+        "",
+        "Evidence of long texts, from a target and eight shadow models of the largest size.",
+        "",
+        "| texts × tokens | evidence in MB | seconds to collect | peak MB | of the process | seconds of `base-parts` | "
+        "peak MB of the process after it |",
+        "| --- | --- | --- | --- | --- | --- | --- |",
+        largest(corpora, plan.sizes[-1], plan),
+        "",
+    ]
+
+
+def main() -> None:
+    """Measure, and write the tables."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--part", choices=("cost", "found", "all"), default="all")
+    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--at-once", type=int, default=1, help="audits, each in a process of its own")
+    parser.add_argument("--tiny", action="store_true")
+    parser.add_argument("--out", type=Path, default=Path(__file__).with_suffix(".md"))
+    given = parser.parse_args()
+    plan = TINY if given.tiny else FULL if given.device == "cuda" else ON_CPU
+    plan = replace(plan, device=given.device)
+    corpora = [Corpus.read(path, words=2000) for path in sorted(given.folder.glob("*.txt"))]
+    machine = torch.cuda.get_device_name() if plan.device == "cuda" else "a CPU"
+    page = ["# Attacks on fine-tuned language models", ""]
+    page += cost(corpora, plan, f"{machine}, torch {torch.__version__}") if given.part != "found" else []
+    if given.part != "cost":
+        page += [f"## What is found, on {machine}, torch {torch.__version__}", "", found(plan), ""]
+        jobs = [(corpus, size, plan) for size in reversed(plan.sizes) for corpus in corpora]
+        with ProcessPoolExecutor(given.at_once, mp_context=get_context("spawn")) as pool:
+            for rows in as_completed([pool.submit(measure, *job) for job in jobs]):
+                page.append(table(rows.result()))
+                given.out.write_text("\n".join(page), encoding="utf-8")  # a run that is cut short leaves what it found
+    given.out.write_text("\n".join(page), encoding="utf-8")
+
+
+def found(plan: Plan) -> str:
+    """What the tables of attacks are about."""
+    return (
+        f"{plan.audited} audited texts of at most {plan.length} tokens, half of them members; at most {plan.base} "
+        f"other texts trained the model before fine-tuning, for {plan.pretraining} epochs; {plan.tuning} epochs of "
+        f"fine-tuning; eight shadow models. In per cent, with 95 % intervals from {RESAMPLED} resamples of the texts. "
+        f"Attacks from `loss` on have no shadow models; their reference is the model before fine-tuning."
+    )
+
+
+if __name__ == "__main__":
+    main()
