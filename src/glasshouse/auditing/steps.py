@@ -201,7 +201,6 @@ def audit_view(
     compute: Compute | None = None,  # where long steps of the attacks run
     draw: Draw | None = None,  # how members were chosen, as declared; None tests whether they look drawn at random
     left_out_units: int = 0,  # how many are not judged, so that strata have equal shares of members
-    unit: str = "record",  # whose membership it is about
     withheld: str = "",  # why no ε can be given, if that is known beforehand
 ) -> AuditResult:
     """From a view to a result: every attack, what all of them show about ε, and warnings if members look swapped.
@@ -267,7 +266,7 @@ def audit_view(
         attackers = {name: outcome for name, outcome in outcomes.items() if not outcome.attack.knows_truth}
         guessers = {name: outcome.scores for name, outcome in attackers.items()}
         practice = {name: one.simulated.shares_right for name, one in attackers.items() if one.simulated}
-        unit = str(context.settings.get("unit") or unit)
+        unit = str(context.settings.get("unit") or ("record" if surroundings is None else "node"))
         coins = Coins.of(draw, guessers, members, practice=practice, unit=unit)
         privacy = judge_claim(
             as_claim(evaluation.claim),

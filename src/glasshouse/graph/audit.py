@@ -272,7 +272,6 @@ def audit(
         surroundings=around if units is None else None,
         sampled=chosen.sampled,
         **parts,
-        unit="node",
     )
 
 

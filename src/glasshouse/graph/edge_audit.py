@@ -138,6 +138,7 @@ def audit_edges(
         shadow_seconds=seconds,
         settings={
             "trainer": described(usual),
+            "unit": "edge",
             "pairs that are not edges": others,
             "prior": prior,
             "accuracy on training nodes": round(node_accuracy(target, graph, nodes, setting="inductive"), 3),
@@ -158,7 +159,6 @@ def audit_edges(
         left_out=left_out,
         known=Known(x=np.stack([pairs.distance, alike], axis=1).astype(np.float64), labels=alike),
         estimated=False,
-        unit="edge",
         withheld="" if pairs.by_coin else _NO_COIN,
     )
 

@@ -113,8 +113,6 @@ def unit_of(summary: Summary) -> str:
     """What is audited, in the plural: the nodes of a graph, records, or units such as persons."""
     if unit := summary.context.settings.get("unit"):
         return f"{unit}s"
-    if summary.privacy is not None and summary.privacy.unit == "edge":
-        return "edges"
     node = (summary.privacy is not None and summary.privacy.unit == "node") or "setting" in summary.context.settings
     return "nodes" if node else "records"
 
