@@ -40,7 +40,7 @@ CHAINS = ("g-base-gibbs", "g-base-metropolis")
 
 def attacks() -> dict[str, Attack[Any]]:
     """Every attack that needs nothing but a scene, the cheapest first; G-BASE with every sampler that has no truth."""
-    small = [name for name in attack_names() if not name.startswith("g-") and name != "best"]
+    small = [name for name in attack_names(graph=False) if name != "best"]
     found = {name: create(name) for name in small}
     found |= {f"g-base-{sampler}": GBASE(sampler=sampler) for sampler in ("independent", "mia")}
     found |= {name: create(name) for name in ("g-regressed", "g-classifier")}

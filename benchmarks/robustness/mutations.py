@@ -248,7 +248,7 @@ MUTATIONS = (
     Mutation("G-BASE: the mean over other samples", "graph/attacks/g_base.py",
              "log_odds(signals[0, i], signals[1:, i], usable)", "log_odds(signals[0, i], signals[1:, 0], usable)",
              "tests/graph/attacks/test_g_base.py"),
-    Mutation("G-BASE: the prior lost", "graph/attacks/g_base.py", "usable) + odds)", "usable))",
+    Mutation("G-BASE: the prior lost", "graph/attacks/g_base.py", "expit(one + odds)", "expit(one)",
              "tests/graph/attacks/test_g_base.py"),
     Mutation("g-stacked: gain over the wrong side", "graph/attacks/stacking/features.py",
              "gain - _mean_gain(gains, ~signals.members)", "gain - _mean_gain(gains, signals.members)",

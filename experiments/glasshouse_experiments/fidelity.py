@@ -71,7 +71,7 @@ def p_value(mean: float, std: float, n: int, printed: float, deviation: float, *
 
     Example:
         >>> round(p_value(82.0, 1.0, 10, 83.0, 1.0, last_digit=0.01), 3)
-        0.045
+        0.043
     """
     rounding = last_digit**2 / 12
     ours = max(std, last_digit / 2) ** 2 / n

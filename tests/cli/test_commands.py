@@ -151,7 +151,8 @@ def test_names_are_listed(tmp_path: Path) -> None:
     listed = glasshouse("attacks", folder=tmp_path).stdout
     names = [line for line in listed.splitlines() if line and not line.startswith(" ")]
     assert {"rmia", "regressed", "best"} <= set(names)
-    assert {"g-base", "g-base-tempered", "g-stacked", "g-regressed", "g-classifier"} == set(names[-5:])
+    on_edges = {"g-edge", "edge-posteriors", "edge-features", "edge-influence"}
+    assert {"g-base", "g-base-tempered", "g-stacked", "g-regressed", "g-classifier", *on_edges} == set(names[-9:])
     assert "loss\n    The negative loss of the target; it asks no shadow model.\n    Needs no shadow model." in listed
     assert glasshouse("--help", folder=tmp_path).returncode == 0
 

@@ -108,7 +108,7 @@ def desk(files: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(folder)
     monkeypatch.setenv("GLASSHOUSE_DATA", str(folder))  # where the manual says that graphs by name are
 
-    def load(name: str) -> Data:
+    def load(name: str, **of_a_table: Any) -> Data:
         assert name in ("synthetic", "cora"), f"give {name} a small stand-in"
         return tiny_graph()
 

@@ -78,10 +78,14 @@ def registered_by(file: Path) -> list[str]:
 
 
 def rivals(*, graph: bool, shadows: int) -> list[str]:
-    """Names of our attacks that can use a pool, without public records and without a trace of the training."""
+    """Names of our attacks on records or nodes that can use a pool of losses or models and nothing else."""
     kinds = {name: find_attack(name) for name in attack_names(graph=graph) if name != "best"}
-    able = (one for one in kinds.items() if not (one[1].needs_public or one[1].needs_trace or one[1].needs_parts))
-    return [name for name, kind in able if kind.least_models <= shadows]
+    return [
+        name
+        for name, kind in kinds.items()
+        if not (kind.needs_public or kind.needs_trace or kind.needs_parts or kind.kind == "edges")
+        and kind.least_models <= shadows
+    ]
 
 
 @app.command()

@@ -164,6 +164,15 @@ class EdgeScene:
         """What the sampler ``"mia"`` looks at: the evidence about each pair by itself."""
         return self.evidence
 
+    @property
+    def labelled(self) -> slice:
+        """Which of the pairs samplers may ask about: all of them."""
+        return slice(None)
+
+    def of_nodes(self, evidence: Evidence, pairs: slice) -> Evidence:
+        """The evidence about these pairs, which are all of them."""
+        return evidence
+
     def simulated(self) -> Iterator[SimulatedTarget[EdgeScene]]:
         """Each shadow model in turn as the target, judged by the others without its complement."""
         check_simulation(len(self.shadows))

@@ -80,7 +80,7 @@ def draw(sampler: Sampler, scene: Scene, request: SamplingRequest) -> Samples:
     found = sampler(scene, request)
     if not isinstance(found, Samples):
         found = Samples(as_members(found, (request.samples, len(request.prior)), place="sampler"))
-    if isinstance(getattr(scene, "labelled", slice(None)), slice):
+    if isinstance(scene.labelled, slice):
         return found
     chances = [with_context(mask.astype(np.float64), scene.data, scene.shadow_members) for mask in found.masks]
     return dataclasses.replace(found, masks=np.stack(chances) > 0)

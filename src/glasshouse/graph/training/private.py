@@ -112,7 +112,7 @@ def private_noise(epsilon: float, delta: float, steps: int) -> float:
 
     Example:
         >>> round(private_noise(8.0, 1e-5, 50), 2)
-    4.24
+        4.24
     """
     if math.isinf(epsilon):
         return 0.0
