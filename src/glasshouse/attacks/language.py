@@ -5,6 +5,7 @@ They cost one query per text and need no training. `base-parts` with a pool find
 
 from __future__ import annotations
 
+import abc
 import itertools
 from dataclasses import dataclass
 from typing import ClassVar
@@ -26,6 +27,7 @@ class _OneModel(Attack):
 
     needs_parts: ClassVar[bool] = True
     least_models: ClassVar[int] = 0
+    looks_at: ClassVar[tuple[str, ...]] = ()  # details of tokens, by name
 
     def score(self, evidence: Evidence) -> FloatArray:
         """Scores [N]; higher means member."""
@@ -40,11 +42,9 @@ class _OneModel(Attack):
             for start, stop in itertools.pairwise(ends)
         ])  # fmt: skip
 
-    looks_at: ClassVar[tuple[str, ...]] = ()
-
+    @abc.abstractmethod
     def of_text(self, loss: FloatArray, **details: FloatArray) -> float:
         """The score of one text, from the losses [T] of its tokens and the details that it looks at."""
-        raise NotImplementedError
 
 
 @register("min-k")
