@@ -5,6 +5,8 @@ import os
 import select
 import signal
 import socket
+import subprocess
+import sys
 import threading
 import time
 import warnings
@@ -104,6 +106,19 @@ def test_processes_that_are_started_import_nothing_from_the_working_folder(monke
     local._start_trackers()
     assert found == ["1", "1"]
     assert "PYTHONSAFEPATH" not in os.environ
+
+
+def test_a_lock_that_was_removed_without_a_word_is_no_warning_to_the_user() -> None:
+    """Libraries remove locks in threads that end with the process, sometimes before they have told the tracker."""
+    script = """
+from joblib.externals.loky.backend import resource_tracker
+from glasshouse.compute import local
+local._start_trackers()
+resource_tracker.register("/a-lock-that-is-gone", "semlock")
+print("ran")
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)  # noqa: S603
+    assert (done.stdout, done.stderr) == ("ran\n", "")
 
 
 def test_a_worker_ends_when_the_process_that_started_it_was_killed(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -170,23 +170,26 @@ class _Crew(Workers):
 
 
 @contextmanager
-def safe_path() -> Iterator[None]:
-    """Within the block, Python processes that anything starts import nothing from the working folder."""
-    given = os.environ.get(_SAFE_PATH)
-    os.environ[_SAFE_PATH] = "1"
+def safe_path(**variables: str) -> Iterator[None]:
+    """Within the block, processes that anything starts have these variables, and import nothing of this folder."""
+    variables |= {_SAFE_PATH: "1"}
+    given = {name: os.environ.get(name) for name in variables}
+    os.environ.update(variables)
     try:
         yield
     finally:
-        os.environ.pop(_SAFE_PATH)
-        if given is not None:
-            os.environ[_SAFE_PATH] = given
+        for name, value in given.items():
+            os.environ.pop(name)
+            if value is not None:
+                os.environ[name] = value
 
 
 def _start_trackers() -> None:
     """Start the processes that remove what workers leave; they are given the environment of this process."""
     from joblib.externals.loky.backend import resource_tracker
 
-    with safe_path():
+    # a thread that ends with this process may remove a lock and not say so; the tracker would warn of each such lock
+    with safe_path(PYTHONWARNINGS="ignore:resource_tracker"):
         multiprocessing.resource_tracker.ensure_running()
         resource_tracker.ensure_running()
 
