@@ -108,6 +108,7 @@ def cross_fit(
     # each fit stays on one core, so that its result does not depend on the number of cores; scikit-learn empties the
     # filters of warnings for a moment in every fit, and in threads warns of that itself: nothing of it reaches the user
     with thread_counts().limit(limits=1, user_api="blas"), warnings.catch_warnings(record=True):
+        warnings.simplefilter("ignore")  # recorded is what one thread says while the filters of another are empty
         seconds = sum(work.seconds(part) for part in parts) if is_worth_spreading() else 0.0
         if is_worth_spreading(seconds):
             found = {}
