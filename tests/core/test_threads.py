@@ -6,10 +6,11 @@ import threading
 
 import numpy as np
 import pytest
+from threadpoolctl import threadpool_info, threadpool_limits
 
 from glasshouse.attacks import BASE, RMIA, LiRA, Regressed
 from glasshouse.core.numerics import loss_to_margin
-from glasshouse.core.threads import cached_blocks, in_threads, over_records, side_by_side
+from glasshouse.core.threads import ONE_CORE, cached_blocks, in_threads, over_records, side_by_side
 from glasshouse.data import random_subsets
 from glasshouse.evaluation.leakage import _drawn_flags, leak_test
 from glasshouse.evidence import Evidence
@@ -120,3 +121,29 @@ def test_work_is_done_in_order_also_within_work_and_where_no_thread_can_be_start
 
     monkeypatch.setattr(threading.Thread, "start", refuse)
     assert in_threads(nested, range(20), jobs=4) == wanted
+
+
+def test_products_stay_on_one_core_until_the_last_of_several_threads_has_left() -> None:
+    """Each thread for itself would put back the number of threads that it had found, while others still count on 1."""
+
+    def counts() -> set[int]:
+        return {found["num_threads"] for found in threadpool_info() if found["user_api"] == "blas"}
+
+    entered, left = threading.Event(), threading.Event()
+
+    def first() -> None:
+        with ONE_CORE:
+            entered.set()
+            assert left.wait(20)
+
+    with threadpool_limits(2, user_api="blas"):
+        if counts() != {2}:
+            pytest.skip("the BLAS of this machine has one thread")
+        other = threading.Thread(target=first)
+        other.start()
+        assert entered.wait(20)
+        with ONE_CORE:
+            left.set()
+            other.join()
+            assert counts() == {1}
+        assert counts() == {2}

@@ -86,4 +86,48 @@ def cached_blocks(records: int, *, models: int, start: int = 0) -> Iterator[slic
 @functools.cache
 def thread_counts() -> ThreadpoolController:
     """The libraries whose threads are counted, found once: looking for them takes longer than judging a few rows."""
+    import scipy.linalg  # noqa: F401 (it brings a BLAS of its own, which is found if it is loaded)
+
     return ThreadpoolController()
+
+
+class _OneCore:
+    """Products of matrices on one core while anyone is inside: several cores may add up in another order.
+
+    The libraries hold one number of threads for the whole process. It is changed by the first to enter and put back by
+    the last to leave, since each of several threads would put back the number that it had found.
+    """
+
+    def __init__(self) -> None:
+        self._lock, self._inside = threading.Lock(), 0
+        self._found: list[tuple[Any, int]] = []  # libraries, and the number of threads that each had
+
+    def __enter__(self) -> None:
+        with self._lock:
+            if not self._inside:
+                libraries = thread_counts().select(user_api="blas").lib_controllers
+                self._found = [(library, library.num_threads) for library in libraries]
+                self._set(1)
+            self._inside += 1
+
+    def __exit__(self, *_: object) -> None:
+        with self._lock:
+            self._inside -= 1
+            if not self._inside:
+                self._set(None)
+
+    def _set(self, threads: int | None) -> None:
+        """So many threads, or as many as there were."""
+        for library, before in self._found:
+            _release(library)
+            library.set_num_threads(before if threads is None else threads)
+            _release(library)
+
+
+def _release(library: Any) -> None:
+    """Let any thread set the number: threadpoolctl lets the one that came first decide alone, even when it is done."""
+    if hasattr(library, "clear_controlling_thread"):
+        library.clear_controlling_thread(force=True)
+
+
+ONE_CORE = _OneCore()

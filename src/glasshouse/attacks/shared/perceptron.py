@@ -17,7 +17,7 @@ from scipy.special import expit, xlogy
 from sklearn.utils import check_random_state, shuffle
 
 from glasshouse.core.arrays import BoolArray, FloatArray
-from glasshouse.core.threads import thread_counts
+from glasshouse.core.threads import ONE_CORE
 
 PENALTY = 1e-4  # on the squared weights
 _FIRST, _SECOND, _SMALL = 0.9, 0.999, 1e-8  # Adam's
@@ -195,7 +195,7 @@ def train_perceptrons(
     order, lowest, waited = np.arange(records), np.full(count, np.inf), np.zeros(count, dtype=int)
     done: dict[int, Perceptron] = {}
     going, tiny = np.arange(count), np.finfo(np.float64).eps
-    with thread_counts().limit(limits=1):  # the layers are too small for several threads, which would mostly wait
+    with ONE_CORE:  # the layers are too small for several threads, which would mostly wait
         for _ in range(epochs):
             order = shuffle(order, random_state=random)
             shown, wanted = x.take(order, axis=1), labels.take(order, axis=1)

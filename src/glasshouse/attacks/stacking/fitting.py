@@ -17,7 +17,7 @@ from glasshouse.attacks.stacking.learners import Learner, Predictor
 from glasshouse.compute import is_worth_spreading, spread
 from glasshouse.core.arrays import BoolArray, FloatArray, Positions
 from glasshouse.core.randomness import seed_for, some_of
-from glasshouse.core.threads import in_threads, thread_counts
+from glasshouse.core.threads import ONE_CORE, in_threads
 
 Rows = Callable[[int, Positions], FloatArray]
 
@@ -107,7 +107,7 @@ def cross_fit(
 
     # each fit stays on one core, so that its result does not depend on the number of cores; scikit-learn empties the
     # filters of warnings for a moment in every fit, and in threads warns of that itself: nothing of it reaches the user
-    with thread_counts().limit(limits=1, user_api="blas"), warnings.catch_warnings(record=True):
+    with ONE_CORE, warnings.catch_warnings(record=True):
         warnings.simplefilter("ignore")  # recorded is what one thread says while the filters of another are empty
         seconds = sum(work.seconds(part) for part in parts) if is_worth_spreading() else 0.0
         if is_worth_spreading(seconds):
@@ -187,14 +187,14 @@ def _fitted(work: _Fits, part: _Part) -> Predictor:
     asked, starts = np.unique(targets, return_index=True)
     parts = zip(asked.tolist(), np.split(records, starts[1:]), strict=True)
     given = np.concatenate([work.rows(target, some) for target, some in parts], dtype=learner.dtype)
-    with thread_counts().limit(limits=1, user_api="blas"):
+    with ONE_CORE:
         return learner.fit(given, work.members[targets, records], seed=apart)
 
 
 def _fitted_and_judged(work: _Fits, part: _Part) -> tuple[Predictor, FloatArray]:
     """The same, and its log-odds [G, R] of the held-out targets at the records of its fold."""
     predictor, records = _fitted(work, part), np.flatnonzero(work.folds == part.fold)
-    with thread_counts().limit(limits=1, user_api="blas"):
+    with ONE_CORE:
         odds = [
             np.concatenate([predictor.log_odds(work.rows(target, some)) for some in in_blocks(records)])
             for target in np.flatnonzero(work.groups == part.group).tolist()

@@ -16,7 +16,7 @@ from sklearn.utils import gen_batches
 from glasshouse.attacks.shared.perceptron import Adam, Parameters, forward, one_pass, silu
 from glasshouse.core.arrays import BoolArray, FloatArray
 from glasshouse.core.randomness import generator, seed_for, some_of
-from glasshouse.core.threads import thread_counts
+from glasshouse.core.threads import ONE_CORE, thread_counts
 
 
 @dataclass(frozen=True, eq=False)
@@ -257,10 +257,11 @@ class Network:
         values.weights[-1][:] *= _SURE
         steps, rates = Adam(values), self._rates(len(x))
         each = -(-len(x) // self.batch)  # steps of a pass
-        for first in range(0, len(rates), each):
-            order = random.permutation(len(x))
-            shown, wanted = x[None, order], labels[None, order, None]
-            one_pass(steps, shown, wanted, batch=self.batch, activation=silu, rates=rates[first : first + each])
+        with ONE_CORE:
+            for first in range(0, len(rates), each):
+                order = random.permutation(len(x))
+                shown, wanted = x[None, order], labels[None, order, None]
+                one_pass(steps, shown, wanted, batch=self.batch, activation=silu, rates=rates[first : first + each])
         return _Networks(scale, values)
 
     def seconds(self, rows: int, features: int) -> float:
@@ -283,8 +284,7 @@ class _Networks:
     values: Parameters
 
     def log_odds(self, rows: FloatArray) -> FloatArray:
-        # one thread: several may add up in another order, and the last bits would depend on the number of cores
-        with thread_counts().limit(limits=1, user_api="blas"):
+        with ONE_CORE:
             return _in_blocks(self._judged, rows)
 
     def _judged(self, rows: FloatArray) -> FloatArray:

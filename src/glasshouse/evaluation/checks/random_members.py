@@ -15,7 +15,7 @@ from scipy.stats import norm, rankdata
 
 from glasshouse.core.arrays import BoolArray, FloatArray, IntArray
 from glasshouse.core.randomness import generator
-from glasshouse.core.threads import thread_counts
+from glasshouse.core.threads import ONE_CORE
 from glasshouse.evaluation.checks.auxiliary import Known, columns_of
 from glasshouse.evaluation.intervals import Interval, delong
 from glasshouse.evidence import Evidence
@@ -129,7 +129,7 @@ def blind_baseline(
     plan += [(learner, together) for learner in (ridge, waves, cells)] if together.shape[1] else []
     mean, largest = np.zeros(len(members)), np.full(1 + len(permuted), -np.inf)
     for learner, columns in plan:
-        with thread_counts().limit(limits=1):  # matrices so small wait longer for a second thread than they take
+        with ONE_CORE:  # matrices so small wait longer for a second thread than they take
             scores = _standard(learner(columns, labels, folds, random), folds)
         if columns is together:
             mean += scores[:, 0]

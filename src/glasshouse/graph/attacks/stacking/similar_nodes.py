@@ -21,11 +21,11 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from scipy.sparse import csr_array, issparse, vstack
-from threadpoolctl import threadpool_limits
 from torch import Tensor
 
 from glasshouse.core.arrays import F32, FloatArray, IntArray
 from glasshouse.core.randomness import generator
+from glasshouse.core.threads import ONE_CORE
 
 _AT_ONCE = 2**20  # non-zeros; each needs eight bytes per column for a moment
 
@@ -247,18 +247,18 @@ class Solver:
     @classmethod
     def of(cls, matrix: Similarity, count: int, *, penalty: float) -> Solver:
         """For a matrix of ``count`` rows."""
-        with threadpool_limits(1, user_api="blas"):  # so that the result does not depend on the number of cores
+        with ONE_CORE:
             start = generator(0, "directions").normal(size=(count, min(_DIRECTIONS, count)))
             image = _in_parts(matrix, start, lambda values: matrix @ values)
             half = image @ _inverse_root(start.T @ image)  # half @ half.T is near the matrix
             products = half.T @ half
             large = half @ _inverse_root(products)
-        values = np.linalg.eigvalsh(products)[-large.shape[1] :] + penalty
+            values = np.linalg.eigvalsh(products)[-large.shape[1] :] + penalty
         return cls(matrix, penalty, _placed(large, matrix.device), _placed(values[0] / values - 1, matrix.device))
 
     def solved(self, right: FloatArray, *, tolerance: float) -> FloatArray:
         """Find x [n, T] from b [n, T]; the remainder of each column is at most ``tolerance`` times as long as it."""
-        with threadpool_limits(1, user_api="blas"):
+        with ONE_CORE:
             return _in_parts(self.matrix, right, lambda values: self._solved(values, tolerance))
 
     def _solved(self, right: Any, tolerance: float) -> Any:
