@@ -29,8 +29,8 @@ from sklearn.linear_model import LogisticRegression
 from threadpoolctl import threadpool_limits
 from torch_geometric.data import Data
 
-from glasshouse.attacks.stacking.fitting import CrossFit, cross_fit
-from glasshouse.attacks.stacking.learners import Boosted, Learner, Linear, Predictor
+from glasshouse.attacks.cross_fit import CrossFit, cross_fit
+from glasshouse.attacks.learners import Boosted, Learner, Linear, Predictor
 from glasshouse.core.arrays import BoolArray, FloatArray
 from glasshouse.core.randomness import generator, seed_for
 from glasshouse.data import complementary_halves, random_subsets
@@ -67,7 +67,7 @@ class LinearBefore(Linear):
             fitted = LogisticRegression(C=strength, max_iter=2000).fit(columns, members)
             return np.append(fitted.coef_[0], fitted.intercept_)
 
-        with patch("glasshouse.attacks.stacking.learners._regression", solved):
+        with patch("glasshouse.attacks.learners._regression", solved):
             return super().fit(rows, members, seed=seed)
 
 

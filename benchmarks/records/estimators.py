@@ -29,8 +29,8 @@ from sklearn.tree import DecisionTreeClassifier
 
 from glasshouse import Population, SklearnTrainer
 from glasshouse.attacks import attack_names, create
-from glasshouse.attacks.registry import find_attack
-from glasshouse.attacks.stacking.learners import Boosted
+from glasshouse.attacks.attack import find_attack
+from glasshouse.attacks.learners import Boosted
 from glasshouse.core.arrays import BoolArray, FloatArray
 from glasshouse.core.randomness import seed_for
 from glasshouse.data import random_subsets

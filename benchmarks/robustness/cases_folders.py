@@ -118,7 +118,7 @@ def _two_runs() -> None:
 
 def _save(place: str) -> None:
     """Save a run in the place of an earlier one; its files are made beforehand, so that a kill hits the saving."""
-    from glasshouse.io.folders import new_folder
+    from glasshouse.io.files import new_folder
 
     with new_folder(place, overwrite=True) as folder:
         for path in Path("other").iterdir():

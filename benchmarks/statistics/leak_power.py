@@ -21,7 +21,7 @@ import numpy as np
 from scipy.stats import mannwhitneyu, norm
 
 from glasshouse import Evidence
-from glasshouse.attacks.registry import chosen_attacks
+from glasshouse.attacks.attack import chosen_attacks
 from glasshouse.auditing.call import DEFAULT_ATTACKS
 from glasshouse.core.arrays import BoolArray, FloatArray
 from glasshouse.evaluation import AttackOutcome, clopper_pearson, leak_test, verdict_attack

@@ -34,7 +34,7 @@ from sklearn.tree import DecisionTreeClassifier
 from glasshouse import Population, SklearnTrainer
 from glasshouse.attacks import create
 from glasshouse.attacks.attack import Attack
-from glasshouse.attacks.stacking.learners import Boosted
+from glasshouse.attacks.learners import Boosted
 from glasshouse.core.arrays import BoolArray, FloatArray
 from glasshouse.core.errors import InputError
 from glasshouse.core.randomness import generator, seed_for

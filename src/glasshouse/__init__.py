@@ -8,8 +8,7 @@ if TYPE_CHECKING:
     from glasshouse.attacks import Attack, register
     from glasshouse.auditing.advise import advise
     from glasshouse.auditing.call import audit, audit_evidence
-    from glasshouse.auditing.defences import Defence, register_defences
-    from glasshouse.auditing.exposed import most_exposed
+    from glasshouse.auditing.defences import Defence, most_exposed, register_defences
     from glasshouse.auditing.options import Attacker, Evaluation
     from glasshouse.auditing.result import AuditResult
     from glasshouse.auditing.targets import SeveralTargets, audit_targets
@@ -89,40 +88,4 @@ __all__ = [
     "write_evidence",
 ]
 __version__ = "0.2.0"
-__getattr__, __dir__ = lazy_exports(
-    __name__,
-    {
-        "glasshouse.attacks": ["Attack", "register"],
-        "glasshouse.auditing.advise": ["advise"],
-        "glasshouse.auditing.call": ["audit", "audit_evidence"],
-        "glasshouse.auditing.defences": ["Defence", "register_defences"],
-        "glasshouse.auditing.exposed": ["most_exposed"],
-        "glasshouse.auditing.options": ["Attacker", "Evaluation"],
-        "glasshouse.auditing.result": ["AuditResult"],
-        "glasshouse.auditing.targets": ["SeveralTargets", "audit_targets"],
-        "glasshouse.compute": ["LocalProcesses", "RayCluster", "ThisProcess"],
-        "glasshouse.core.arrays": ["BoolArray", "FloatArray"],
-        "glasshouse.core.errors": ["InputError"],
-        "glasshouse.data": ["Population", "complementary_halves", "random_subsets"],
-        "glasshouse.data.named": ["digits"],
-        "glasshouse.evaluation": ["PrivacyClaim"],
-        "glasshouse.evidence": ["Evidence", "LossTrace", "QueryOptions", "read_evidence", "write_evidence"],
-        "glasshouse.query.classify": ["CoarseAnswers"],
-        "glasshouse.query.labels_only": ["LabelOnly"],
-        "glasshouse.query.losses": [
-            "CoxLoss",
-            "DiscreteSurvivalLoss",
-            "GaussianLoss",
-            "MultiLabelLoss",
-            "MultiOutputLoss",
-            "PoissonLoss",
-            "QuantileLoss",
-        ],
-        "glasshouse.data.texts": ["text_tokens", "tokenized"],
-        "glasshouse.query.remote": ["RemoteModel"],
-        "glasshouse.query.tokens": ["TokenLoss"],
-        "glasshouse.training.adapters": ["LoRA"],
-        "glasshouse.training.language": ["CausalLMTrainer"],
-        "glasshouse.training": ["PrivateTrainer", "SklearnTrainer", "TorchTrainer", "mlp"],
-    },
-)
+__getattr__, __dir__ = lazy_exports(__name__)

@@ -10,8 +10,8 @@ import pytest
 
 from glasshouse import Evidence
 from glasshouse.attacks import attack_names, create
-from glasshouse.attacks.registry import find_attack
-from glasshouse.attacks.stacking.learners import Boosted
+from glasshouse.attacks.attack import find_attack
+from glasshouse.attacks.learners import Boosted
 from glasshouse.core.numerics import loss_to_margin
 from glasshouse.evaluation import auc
 from glasshouse.evidence import Mode

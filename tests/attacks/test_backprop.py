@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 import pytest
 
-from glasshouse.attacks.shared.perceptron import PENALTY, Activation, Adam, Parameters, forward, one_pass, relu, silu
+from glasshouse.attacks.perceptron import PENALTY, Activation, Adam, Parameters, forward, one_pass, relu, silu
 from glasshouse.core.arrays import FloatArray
 
 WIDTHS = (3, 5, 4, 1)

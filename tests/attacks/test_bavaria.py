@@ -10,8 +10,8 @@ from scipy.stats import t as student
 
 from glasshouse import Evidence, InputError
 from glasshouse.attacks import BaVarIA, LiRA
+from glasshouse.attacks.in_out_moments import Moments, moments
 from glasshouse.attacks.lira import VariancePrior, fit_variance_prior
-from glasshouse.attacks.shared.in_out_moments import Moments, moments
 from glasshouse.core.numerics import loss_to_margin
 from glasshouse.data import complementary_halves
 from glasshouse.evaluation import auc, estimate_thresholds

@@ -6,7 +6,7 @@ import pytest
 
 from glasshouse import InputError
 from glasshouse.attacks import BASE
-from glasshouse.attacks.registry import chosen_attacks
+from glasshouse.attacks.attack import chosen_attacks
 
 
 def test_names_mappings_and_objects_may_be_mixed() -> None:

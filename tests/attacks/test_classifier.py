@@ -7,7 +7,7 @@ import pytest
 
 from glasshouse import Evidence, InputError
 from glasshouse.attacks import ShadowClassifier, classifier
-from glasshouse.attacks.shared.perceptron import Perceptron, train_perceptrons
+from glasshouse.attacks.perceptron import Perceptron, train_perceptrons
 from glasshouse.core.outputs import losses_from_logits
 from glasshouse.data import complementary_halves
 from glasshouse.evaluation import auc

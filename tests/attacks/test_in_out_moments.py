@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from glasshouse import Evidence, InputError
+from glasshouse.attacks.in_out_moments import left_out, moments, moments_among, side_moments, simulated_moments
 from glasshouse.attacks.regressed import mean_margins
-from glasshouse.attacks.shared.in_out_moments import left_out, moments, moments_among, side_moments, simulated_moments
 from glasshouse.core.numerics import loss_to_margin
 from glasshouse.evidence.simulation import rows_without
 from tests.strategies import random_evidence
@@ -58,7 +58,7 @@ def test_moments_without_some_models_are_those_of_the_others(
     values, who = random.normal(size=(models, records)) + offset, random.random((models, records)) < 0.6
     order = random.permuted(np.tile(np.arange(models)[:, None], records if by_record else 1), axis=0)
     sets = [np.sort(order[:1], axis=0), np.sort(order[:2], axis=0), order[:0]]
-    with patch("glasshouse.attacks.shared.in_out_moments._WIDTH", width):
+    with patch("glasshouse.attacks.in_out_moments._WIDTH", width):
         found = moments_among(values, who, sets)
         means = moments_among(values, who, sets, spread=False)
     assert (means.models == found.models).all()

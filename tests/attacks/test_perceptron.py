@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.neural_network import MLPClassifier
 
-from glasshouse.attacks.shared.perceptron import train_perceptrons
+from glasshouse.attacks.perceptron import train_perceptrons
 
 
 @pytest.mark.parametrize(

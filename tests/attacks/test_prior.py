@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from glasshouse import InputError
-from glasshouse.attacks.shared.prior import check_prior, learned_posterior, prior_log_odds, prior_weights, with_prior
+from glasshouse.attacks.prior import check_prior, learned_posterior, prior_log_odds, prior_weights, with_prior
 
 
 def test_one_prior_or_one_a_record_become_log_odds() -> None:

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 
 from glasshouse import Evidence, InputError
-from glasshouse.attacks.shared.reference_confidence import expected_confidence, simulated_confidence
+from glasshouse.attacks.base import expected_confidence, simulated_confidence
 from glasshouse.evidence import Mode
 from tests.strategies import random_evidence
 

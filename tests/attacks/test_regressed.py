@@ -9,8 +9,8 @@ from scipy.stats import norm
 
 from glasshouse import Evidence, InputError
 from glasshouse.attacks import LiRA, Regressed
+from glasshouse.attacks.in_out_moments import side_moments
 from glasshouse.attacks.regressed import mean_margins
-from glasshouse.attacks.shared.in_out_moments import side_moments
 from glasshouse.data import complementary_halves
 from glasshouse.evaluation import auc, estimate_thresholds
 from glasshouse.evidence import Mode

@@ -9,8 +9,8 @@ from scipy.stats import norm
 
 from glasshouse import Evidence, InputError
 from glasshouse.attacks import LiRA, ShrunkLiRA
+from glasshouse.attacks.in_out_moments import Moments, moments
 from glasshouse.attacks.regressed import CommonShift, fit_common_shift
-from glasshouse.attacks.shared.in_out_moments import Moments, moments
 from glasshouse.core.numerics import loss_to_margin
 from glasshouse.evaluation import auc, estimate_thresholds
 from glasshouse.evidence import Mode

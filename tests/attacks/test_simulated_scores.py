@@ -62,7 +62,7 @@ def test_the_quick_road_gives_the_scores_of_the_plain_one(attack: Attack[Any], e
 def test_pools_with_and_without_pairs_agree(
     attack: Attack[Any], paired: bool, width: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("glasshouse.attacks.shared.in_out_moments._WIDTH", width)
+    monkeypatch.setattr("glasshouse.attacks.in_out_moments._WIDTH", width)
     evidence, _ = gaussian_evidence(records=3000, models=8, shift=1.0, seed=3)
     if not paired:  # the references then change from record to record
         rows = np.argsort(np.random.default_rng(0).random((8, 3000)), axis=0)

@@ -11,8 +11,8 @@ from scipy.special import logit
 
 from glasshouse import Evidence, InputError
 from glasshouse.attacks import BASE, LiRA, PartsBASE, PartsLiRA, Stacked
-from glasshouse.attacks.stacking.features import usual_of
-from glasshouse.attacks.stacking.learners import Boosted, Linear
+from glasshouse.attacks.learners import Boosted, Linear
+from glasshouse.attacks.stacked import usual_of
 from glasshouse.core.arrays import BoolArray, FloatArray
 from glasshouse.data import complementary_halves
 from glasshouse.evaluation import auc, estimate_thresholds, run_attack

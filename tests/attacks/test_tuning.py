@@ -8,7 +8,7 @@ from scipy.stats import rankdata
 
 from glasshouse import Evidence
 from glasshouse.attacks import BASE, RMIA
-from glasshouse.attacks.shared.reference_confidence import Statistic, best_share
+from glasshouse.attacks.base import Statistic, best_share
 from glasshouse.core.arrays import BoolArray, FloatArray
 from glasshouse.core.numerics import log_mean_exp
 from glasshouse.evaluation import auc

@@ -24,8 +24,7 @@ from glasshouse import (
     audit,
     most_exposed,
 )
-from glasshouse.auditing.defences import defences_for
-from glasshouse.auditing.exposed import accuracy_on, counting_less, effect, without
+from glasshouse.auditing.defences import accuracy_on, counting_less, defences_for, effect, without
 from glasshouse.auditing.trials import _figures
 from glasshouse.core.numerics import loss_to_margin
 from glasshouse.pool.folder import pool_faults
@@ -70,10 +69,10 @@ def test_what_became_of_the_others_is_counted() -> None:
     known: dict[str, Any] = {"members": members, "exposed": exposed, "fpr": 0.0}
     told = effect(before, after, **known, weight=0.0)
     assert told.startswith("2 records (25 %), the most exposed by shadow models, train no model and are not judged")
-    assert "Of the 3 other members 1 were found before and 2 are now; 2 of these were not found before: a new" in told
+    assert "Of the 3 other members 1 were identified before, 2 are now; 2 of these were not before: a new" in told
     told = effect(before, after, **known, weight=0.1)
-    assert "count 0.1 times: of their 1 members 1 were found before and 0 are now." in told
-    assert told.endswith("Of the 3 other members 1 were found before and 0 are now.")
+    assert "count 0.1 times: of their 1 members 1 were identified before and 0 are now." in told
+    assert told.endswith("Of the 3 other members 1 were identified before, 0 are now.")
 
 
 @pytest.fixture(scope="module")

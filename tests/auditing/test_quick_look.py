@@ -199,7 +199,7 @@ def test_several_targets_share_no_pool_where_there_is_none() -> None:
 
 
 def test_the_lists_name_every_attack_that_needs_no_more() -> None:
-    from glasshouse.attacks.registry import attack_names, find_attack
+    from glasshouse.attacks.attack import attack_names, find_attack
 
     alone = {name for name in attack_names(graph=False) if find_attack(name).least_models == 0}
     assert alone == {*CHEAP_ATTACKS, *TOKEN_ATTACKS}

@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from glasshouse.attacks import LossThreshold
-from glasshouse.attacks.attack import Attack
-from glasshouse.attacks.registry import chosen_attacks
+from glasshouse.attacks.attack import Attack, chosen_attacks
 from glasshouse.auditing.options import Evaluation
 from glasshouse.auditing.steps import (
     audit_view,

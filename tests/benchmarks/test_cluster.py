@@ -31,7 +31,7 @@ def test_the_benchmark_compares_the_bytes_of_all_ways_to_score(monkeypatch: pyte
     monkeypatch.setattr(script, "RayCluster", place)
     monkeypatch.setattr(script, "load_graph", lambda name: citation_graph(nodes=100, classes=3))
     monkeypatch.setattr(script.time, "sleep", lambda seconds: None)
-    monkeypatch.setattr("glasshouse.compute.tasks._GO_ON", 0.0)
+    monkeypatch.setattr("glasshouse.compute.base._GO_ON", 0.0)
     make = script.made_scene("made up", shadows=4, hidden=4, epochs=2)
     rows = script.measured(script.create("g-base", samples=2), make, turns=1, lost_after=0.0)
     text = script.table("g-base", rows)

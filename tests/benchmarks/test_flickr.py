@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from glasshouse.attacks import attack_names
-from glasshouse.attacks.registry import find_attack
+from glasshouse.attacks.attack import find_attack
 from glasshouse.graph import citation_graph
 from glasshouse_experiments.cells import Cell
 from tests.benchmarks.scripts import benchmark

@@ -12,9 +12,9 @@ import pytest
 
 from glasshouse import Evidence, Population
 from glasshouse.attacks import create
-from glasshouse.attacks.shared import in_out_moments as sums
-from glasshouse.config.tables import records
-from glasshouse.config.tables.columns import Rows, TableSection
+from glasshouse.attacks import in_out_moments as sums
+from glasshouse.config import records
+from glasshouse.config.columns import Rows, TableSection
 from glasshouse.data import complementary_halves, random_subsets
 from glasshouse.data.features import plain_parts
 from tests.benchmarks.scripts import benchmark

@@ -6,7 +6,7 @@ import dataclasses
 
 import pytest
 
-from glasshouse.attacks.stacking.learners import Boosted
+from glasshouse.attacks.learners import Boosted
 from tests.benchmarks.scripts import benchmark
 from tests.graph.scenes import trained_scene, truth_of
 

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
-import glasshouse.attacks.registry as rooms
-from glasshouse.cli import app, bench
+import glasshouse.attacks.attack as rooms
+from glasshouse.cli import app, research
 from glasshouse.core.errors import InputError
 from glasshouse.evaluation import AcrossTargets
 from glasshouse.evaluation.intervals import Interval
@@ -56,9 +56,9 @@ def test_an_attack_is_compared_in_a_table_for_the_terminal_one_for_a_paper_and_a
 
 def test_attacks_on_records_are_compared_on_a_graph_too(desk: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     small = citation_graph(nodes=240, classes=3, seed=0), GNNTrainer(hidden=8, epochs=3, device="cpu")
-    known = copy.deepcopy(bench.BENCHES)
-    known.add("graph", bench.Bench("a small graph, GCN", lambda: small))
-    monkeypatch.setattr(bench, "BENCHES", known)
+    known = copy.deepcopy(research.BENCHES)
+    known.add("graph", research.Bench("a small graph, GCN", lambda: small))
+    monkeypatch.setattr(research, "BENCHES", known)
     done = run("my_attack.py", "--on", "graph", "-a", "base", *SMALL)
     assert done.exit_code == 0, done.exception
     assert "a small graph, GCN: means over 2 targets" in done.output
@@ -66,10 +66,10 @@ def test_attacks_on_records_are_compared_on_a_graph_too(desk: Path, monkeypatch:
 
 
 def test_ours_are_all_that_can_use_the_pool() -> None:
-    records = bench.rivals(graph=False, shadows=8)
+    records = research.rivals(graph=False, shadows=8)
     assert {"stacked", "lira", "loss"} <= set(records)
     assert not {"best", "public-quantile", "trace", "g-base"} & set(records)
-    assert set(bench.rivals(graph=True, shadows=8)) - set(records) == {
+    assert set(research.rivals(graph=True, shadows=8)) - set(records) == {
         "g-base",
         "g-base-tempered",
         "g-regressed",
@@ -84,12 +84,12 @@ def test_the_page_shows_all_of_ours_and_the_example() -> None:
     first, second = shown.split("citation graph, GCN: ")
     for part, graph in ((first, False), (second, True)):
         names = re.findall(r"^(?:  |> )([\w-]+) +0\.\d+ ±", part, flags=re.MULTILINE)
-        assert {name.removesuffix("-mia") for name in names} == {"gap", *bench.rivals(graph=graph, shadows=8)}
+        assert {name.removesuffix("-mia") for name in names} == {"gap", *research.rivals(graph=graph, shadows=8)}
 
 
 def test_half_of_an_interval_is_not_cut_off_where_the_interval_is() -> None:
     wide = AcrossTargets(mean=0.9, std=0.1, targets=2, interval=Interval(0.0, 1.0))
-    assert bench._cell("auc", wide, " ± ") == "0.900 ± 0.898"
+    assert research._cell("auc", wide, " ± ") == "0.900 ± 0.898"
 
 
 @pytest.mark.parametrize(

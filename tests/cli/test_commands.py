@@ -195,9 +195,9 @@ def test_reproduce_without_the_experiments_says_how_to_get_them(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(
-        "glasshouse.cli.reproduce.__file__", str(tmp_path / "lib" / "glasshouse" / "cli" / "reproduce.py")
+        "glasshouse.cli.research.__file__", str(tmp_path / "lib" / "glasshouse" / "cli" / "research.py")
     )
-    monkeypatch.setattr("glasshouse.cli.reproduce.find_spec", lambda name: None)
+    monkeypatch.setattr("glasshouse.cli.research.find_spec", lambda name: None)
     with pytest.raises(InputError, match=r"not part of the installed package.*pip install \./experiments"):
         CliRunner().invoke(app, ["reproduce", "table-1"], catch_exceptions=False)
 

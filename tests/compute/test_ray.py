@@ -111,7 +111,7 @@ def test_a_pool_completes_although_a_node_is_lost(
         found = trained(tmp_path / "cluster", connected, SlowTrainer(), shadows=12)
         removal.join()
         # the workers that are left score too, with what was sent to them
-        monkeypatch.setattr("glasshouse.compute.tasks._START", 0.0)
+        monkeypatch.setattr("glasshouse.compute.base._START", 0.0)
         view = Evidence(target_loss=RANDOM.random(40), shadow_loss=RANDOM.random((4, 40)), shadow_members=HALVES)
         near = list(create("loss").simulated_scores(view))
         with spreading_over(connected):

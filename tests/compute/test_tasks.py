@@ -15,8 +15,8 @@ from torch import nn
 
 from glasshouse import InputError
 from glasshouse.attacks import create
-from glasshouse.attacks.stacking.fitting import cross_fit
-from glasshouse.attacks.stacking.learners import Boosted, Linear
+from glasshouse.attacks.cross_fit import cross_fit
+from glasshouse.attacks.learners import Boosted, Linear
 from glasshouse.compute import Compute, RayCluster, ThisProcess, is_worth_spreading, spread, spreading_over
 from glasshouse.compute.ray import _Connected
 from glasshouse.compute.serialise import NotSentError, Parcels, open_parcel, receive_from
@@ -68,9 +68,9 @@ class Recorded:
 @pytest.fixture
 def everything_travels(monkeypatch: pytest.MonkeyPatch) -> None:
     """Any work is worth the way, and blocks are small."""
-    monkeypatch.setattr("glasshouse.compute.tasks._START", 0.0)
-    monkeypatch.setattr("glasshouse.compute.tasks._GO_ON", 0.0)
-    monkeypatch.setattr("glasshouse.compute.tasks._BUNDLE", 0.0)
+    monkeypatch.setattr("glasshouse.compute.base._START", 0.0)
+    monkeypatch.setattr("glasshouse.compute.base._GO_ON", 0.0)
+    monkeypatch.setattr("glasshouse.compute.base._BUNDLE", 0.0)
 
 
 @pytest.mark.usefixtures("everything_travels")
@@ -115,7 +115,7 @@ def test_attacks_score_the_same_bytes_by_workers(attack: Any) -> None:
 def test_no_worker_waits_for_a_first_simulated_target_if_the_time_of_all_is_foreseen(
     expected: float, sent: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("glasshouse.compute.tasks._START", 1e-9)
+    monkeypatch.setattr("glasshouse.compute.base._START", 1e-9)
     monkeypatch.setattr("glasshouse.graph.attacks.g_base.toggle_seconds", lambda *_, **__: expected / 4)
     attack, place = create("g-base", samples=2), Recorded()
     with spreading_over(place):
@@ -174,7 +174,7 @@ def test_fits_are_the_same_by_workers_and_each_is_counted() -> None:
 
 def test_short_work_stays_at_home_and_long_work_travels_in_bundles(monkeypatch: pytest.MonkeyPatch) -> None:
     place, now = Recorded(), [0.0]
-    monkeypatch.setattr("glasshouse.compute.tasks.time", SimpleNamespace(perf_counter=lambda: now[0]))
+    monkeypatch.setattr("glasshouse.compute.base.time", SimpleNamespace(perf_counter=lambda: now[0]))
 
     def long(task: int) -> None:
         now[0] += 0.1
@@ -188,7 +188,7 @@ def test_short_work_stays_at_home_and_long_work_travels_in_bundles(monkeypatch: 
         assert place.runs == [5]
         dict(spread(pow, (2,), list(range(100)), seconds=2.0))  # 20 ms each
         assert place.runs == [5, 4]
-        monkeypatch.setattr("glasshouse.compute.tasks._GO_ON", 0.05)
+        monkeypatch.setattr("glasshouse.compute.base._GO_ON", 0.05)
         dict(spread(long, (), [1, 2, 3]))  # the first is measured, the others travel together
         assert place.runs == [5, 4, 1]
     assert not is_worth_spreading()

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from glasshouse.config import read_audit_file, run_audit_file
-from glasshouse.config.tables.columns import TableSection
-from glasshouse.config.tables.records import read_records
+from glasshouse.config.columns import TableSection
+from glasshouse.config.records import read_records
 from glasshouse.data.named import Dataset, load_dataset
 from tests.config.made_up_adult import COLUMNS, adult_rows
 from tests.manual import blocks

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from glasshouse import InputError
+from glasshouse.config.columns import TableSection
 from glasshouse.config.data import read_archive
-from glasshouse.config.tables.columns import TableSection
 
 SECTION = TableSection(name="file", path="d.npz")
 

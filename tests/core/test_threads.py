@@ -37,7 +37,7 @@ def test_every_record_is_handled_once_whatever_the_blocks(monkeypatch: pytest.Mo
 def test_scores_are_the_same_bytes_with_threads_and_small_blocks(
     attack: BASE | RMIA | LiRA | Regressed, paired: bool, width: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("glasshouse.attacks.shared.in_out_moments._WIDTH", width)
+    monkeypatch.setattr("glasshouse.attacks.in_out_moments._WIDTH", width)
     evidence, _ = gaussian_evidence(records=300, models=24, shift=1.0, seed=3)
     if not paired:
         drawn = random_subsets(300, models=24, fraction=0.5, seed=0)

@@ -8,7 +8,7 @@ import pytest
 
 from glasshouse import Evidence, InputError, audit_evidence
 from glasshouse.attacks import BASE, Attack, attack_names, create
-from glasshouse.attacks.registry import find_attack
+from glasshouse.attacks.attack import find_attack
 from glasshouse.evaluation import Best, auc, run_attack, tpr_at_fpr
 from glasshouse.evaluation.best import pick_best
 from glasshouse.evaluation.thresholds import Scored

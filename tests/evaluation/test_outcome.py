@@ -8,7 +8,7 @@ import pytest
 
 from glasshouse import Evidence, InputError
 from glasshouse.attacks import BASE, Attack, register
-from glasshouse.attacks import registry as rooms
+from glasshouse.attacks import attack as rooms
 from glasshouse.core.arrays import FloatArray
 from glasshouse.evaluation import run_attack
 from tests.strategies import gaussian_evidence

@@ -8,7 +8,7 @@ import pytest
 
 from glasshouse import Evidence
 from glasshouse.attacks import BASE, RMIA, Attack, LiRA, create
-from glasshouse.attacks.stacking.learners import Boosted
+from glasshouse.attacks.learners import Boosted
 from glasshouse.core.arrays import BoolArray, FloatArray
 from glasshouse.data import complementary_halves
 from glasshouse.evaluation import estimate_thresholds, roc, run_attack

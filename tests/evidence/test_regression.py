@@ -14,8 +14,7 @@ from torch import nn
 
 from glasshouse import Evidence, InputError, Population, audit, read_evidence, write_evidence
 from glasshouse.attacks import BASE, RMIA, LiRA, attack_names, create
-from glasshouse.attacks.attack import seen_by
-from glasshouse.attacks.registry import find_attack
+from glasshouse.attacks.attack import find_attack, seen_by
 from glasshouse.core.numerics import area_under_roc, log_mean_exp
 from glasshouse.data import complementary_halves
 from glasshouse.evidence.regression import gaussian_losses, outside_spread, regression_evidence

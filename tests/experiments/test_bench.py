@@ -7,7 +7,7 @@ from typing import Any
 import cloudpickle
 import pytest
 
-from glasshouse.attacks.stacking.learners import Boosted, Network
+from glasshouse.attacks.learners import Boosted, Network
 from glasshouse.compute import ThisProcess
 from glasshouse.graph import GStacked, citation_graph
 from glasshouse.graph.attacks import g_stacked

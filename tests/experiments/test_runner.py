@@ -19,7 +19,7 @@ import pytest
 
 from glasshouse import InputError, Population
 from glasshouse.attacks import create
-from glasshouse.attacks.stacking.learners import Boosted
+from glasshouse.attacks.learners import Boosted
 from glasshouse.core.table import Table
 from glasshouse.data.named import digits
 from glasshouse.graph import GStacked, citation_graph

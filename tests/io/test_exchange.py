@@ -5,8 +5,7 @@ from pathlib import Path
 import pytest
 
 from glasshouse import InputError
-from glasshouse.io.files import exchange, set_aside
-from glasshouse.io.folders import found_run, new_folder
+from glasshouse.io.files import exchange, found_run, new_folder, set_aside
 from tests.io.test_folders import fill
 
 
@@ -31,10 +30,10 @@ def test_a_file_that_comes_in_the_last_moment_brings_the_earlier_run_back(
 
     def late(one: Path, other: Path) -> bool:
         (run / "mine.txt").write_text("mine")
-        monkeypatch.setattr("glasshouse.io.folders.exchange", exchange if can_exchange else lambda a, b: False)
+        monkeypatch.setattr("glasshouse.io.files.exchange", exchange if can_exchange else lambda a, b: False)
         return can_exchange and exchange(one, other)
 
-    monkeypatch.setattr("glasshouse.io.folders.exchange", late)
+    monkeypatch.setattr("glasshouse.io.files.exchange", late)
     with pytest.raises(InputError, match="is not a file of the run"), new_folder(run, overwrite=True) as folder:
         fill(folder, roc="new")
     assert [path.name for path in tmp_path.iterdir()] == ["run"]

@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 
 from glasshouse import InputError
-from glasshouse.io.files import digest, write_file
-from glasshouse.io.folders import check_free, check_page, new_folder
+from glasshouse.io.files import check_free, check_page, digest, new_folder, write_file
 
 
 def fill(folder: Path, **files: str) -> None:

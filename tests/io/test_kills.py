@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from glasshouse.io.files import write_file
-from glasshouse.io.folders import check_page, found_run, new_folder
+from glasshouse.io.files import check_page, found_run, new_folder, write_file
 from glasshouse.report.run_folder import manifest
 from tests.io.kills import killed_at
 from tests.io.test_folders import fill
@@ -33,7 +32,7 @@ def test_a_save_killed_at_any_call_loses_nothing_and_leaves_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, can_exchange: bool
 ) -> None:
     if not can_exchange:
-        monkeypatch.setattr("glasshouse.io.folders.exchange", lambda one, other: False)
+        monkeypatch.setattr("glasshouse.io.files.exchange", lambda one, other: False)
     run = tmp_path / "run"
     save(run, "old")
     found = []

@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from glasshouse import InputError
-from glasshouse.io.files import clean_leftovers, write_file
-from glasshouse.io.folders import new_folder
+from glasshouse.io.files import clean_leftovers, new_folder, write_file
 from tests.io.test_folders import fill
 
 

@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from glasshouse.io.files import sharing, write_file
-from glasshouse.io.folders import new_folder
+from glasshouse.io.files import new_folder, sharing, write_file
 
 
 def modes(folder: Path) -> dict[str, str]:

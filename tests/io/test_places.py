@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from glasshouse import InputError
-from glasshouse.io.folders import check_free, check_page, new_folder
+from glasshouse.io.files import check_free, check_page, new_folder
 from tests.io.test_folders import fill
 
 

@@ -11,8 +11,7 @@ from typing import Any
 
 import pytest
 
-from glasshouse.io.files import write_file
-from glasshouse.io.folders import new_folder
+from glasshouse.io.files import new_folder, write_file
 from glasshouse.report.redaction import read_or_make_key
 
 Names = dict[str, int]  # what each path of the disk names: the number of a file
@@ -102,7 +101,7 @@ def disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Disk:
     calls = {"link": link, "rename": rename, "replace": rename, "fsync": fsync, "unlink": unlink}
     for name, call in calls.items():
         monkeypatch.setattr(os, name, call)
-    monkeypatch.setattr("glasshouse.io.folders.exchange", lambda one, other: False)  # in two steps: the harder way
+    monkeypatch.setattr("glasshouse.io.files.exchange", lambda one, other: False)  # in two steps: the harder way
     return made
 
 

@@ -74,7 +74,7 @@ def test_nothing_earlier_imports_anything_later(
 def test_only_a_command_imports_the_experiments_when_it_is_called() -> None:
     """They are not in the wheel."""
     found = [path for path in SOURCE.rglob("*.py") if "import glasshouse_experiments" in path.read_text()]
-    assert [path.name for path in found] == ["reproduce.py"]
+    assert [path.name for path in found] == ["research.py"]
     names = {
         name
         for node in ast.parse(found[0].read_text()).body

@@ -16,7 +16,7 @@ from torch_geometric.nn import GraphConv, TAGConv
 import glasshouse
 from glasshouse import Evaluation, Evidence
 from glasshouse.attacks import Attack, attack_names, register
-from glasshouse.attacks.registry import _ATTACKS
+from glasshouse.attacks.attack import _ATTACKS
 from glasshouse.config import AuditFile
 from glasshouse.config.graph import NetworkSection
 from glasshouse.core.arrays import BoolArray, FloatArray
@@ -156,8 +156,8 @@ def test_a_sampler_is_one_function(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("name", "files"),
     [
-        ("g-regressed", {"attacks/registry.py", "graph/attacks/g_regressed.py"}),
-        ("g-stacked", {"attacks/registry.py", "graph/attacks/g_stacked.py", "graph/audit.py"}),
+        ("g-regressed", {"attacks/attack.py", "graph/attacks/g_regressed.py"}),
+        ("g-stacked", {"attacks/attack.py", "graph/attacks/g_stacked.py", "graph/audit.py"}),
         ("sage-mean", {"graph/models/networks.py"}),
         ("bavaria", {"attacks/lira.py"}),
     ],

@@ -23,6 +23,8 @@ ROOT = Path(__file__).parents[2]
 INSTEAD = {  # what is not written any more, and what is
     r"accus\w+": "flag (a record), false positive",
     r"outsiders?": "non-members",
+    r"(were|are|was) (not )?found (before|now)": "identified (a member)",
+    r"differ from (the )?others|file of the others": "non-members",
     r"singled out": "identified (a member), or differs significantly (a group)",
     r"(by|than) luck|luck (alone|can|may|explains)|lucky|luckiest": "chance",
     r"steady": "stability",

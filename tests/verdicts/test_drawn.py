@@ -13,7 +13,7 @@ from sklearn.datasets import load_digits
 from sklearn.naive_bayes import GaussianNB
 
 from glasshouse import Evaluation, Evidence, Population, SklearnTrainer, audit, audit_evidence
-from glasshouse.attacks.registry import chosen_attacks
+from glasshouse.attacks.attack import chosen_attacks
 from glasshouse.auditing.result import AuditResult
 from glasshouse.auditing.steps import audit_view
 from glasshouse.auditing.track import logged_metrics

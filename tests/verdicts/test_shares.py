@@ -10,7 +10,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 from glasshouse import Attacker, Evaluation, InputError, Population, audit
 from glasshouse.attacks import Stacked
-from glasshouse.attacks.stacking.learners import Boosted
+from glasshouse.attacks.learners import Boosted
 from glasshouse.data import random_subsets
 from glasshouse.graph import GNNTrainer, GStacked, citation_graph
 from glasshouse.graph import audit as graph_audit

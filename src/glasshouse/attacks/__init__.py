@@ -1,6 +1,6 @@
 """Attacks: small objects with ``score(view) -> [N]``; higher means member."""
 
-from glasshouse.attacks.attack import Attack, Judgement, QueryCount, View
+from glasshouse.attacks.attack import Attack, Judgement, QueryCount, View, attack_names, create, register
 from glasshouse.attacks.base import BASE
 from glasshouse.attacks.baselines import (
     AttackR,
@@ -16,7 +16,6 @@ from glasshouse.attacks.language import EZMIA, MinK, MinKPlusPlus, WindowCompari
 from glasshouse.attacks.lira import BaVarIA, LiRA
 from glasshouse.attacks.parts import PartsBASE, PartsLiRA
 from glasshouse.attacks.quantile import PublicQuantile, QuantileRegression
-from glasshouse.attacks.registry import attack_names, create, register
 from glasshouse.attacks.regressed import Regressed, ShrunkLiRA
 from glasshouse.attacks.rmia import RMIA, InfoRMIA
 from glasshouse.attacks.stacked import Stacked

@@ -13,9 +13,8 @@ from typing import ClassVar
 import numpy as np
 from scipy.special import log_softmax
 
-from glasshouse.attacks.attack import Attack, QueryCount
-from glasshouse.attacks.registry import register
-from glasshouse.attacks.shared.in_out_moments import simulated_moments
+from glasshouse.attacks.attack import Attack, QueryCount, register
+from glasshouse.attacks.in_out_moments import simulated_moments
 from glasshouse.core.arrays import BoolArray, FloatArray, IntArray, Positions
 from glasshouse.core.errors import InputError
 from glasshouse.core.numerics import loss_to_margin

@@ -19,7 +19,7 @@ from scipy.special import expit, logit
 from sklearn.isotonic import IsotonicRegression
 
 from glasshouse.attacks.attack import Attack, Judgement, QueryCount, seen_by
-from glasshouse.attacks.shared.prior import prior_log_odds
+from glasshouse.attacks.prior import prior_log_odds
 from glasshouse.core.arrays import BoolArray, FloatArray
 from glasshouse.core.numerics import area_under_roc
 from glasshouse.core.randomness import generator

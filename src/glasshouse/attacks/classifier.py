@@ -12,9 +12,8 @@ from numpy.typing import NDArray
 from scipy.special import log_softmax
 from sklearn.preprocessing import StandardScaler
 
-from glasshouse.attacks.attack import Attack, QueryCount
-from glasshouse.attacks.registry import register
-from glasshouse.attacks.shared.perceptron import Perceptron, train_perceptrons
+from glasshouse.attacks.attack import Attack, QueryCount, register
+from glasshouse.attacks.perceptron import Perceptron, train_perceptrons
 from glasshouse.core.arrays import BoolArray, FloatArray
 from glasshouse.core.digests import digest_arrays
 from glasshouse.core.errors import InputError

@@ -12,8 +12,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from glasshouse.attacks.attack import Attack
-from glasshouse.attacks.registry import register
+from glasshouse.attacks.attack import Attack, register
 from glasshouse.core.arrays import FloatArray
 from glasshouse.core.errors import InputError
 from glasshouse.evidence import Evidence

@@ -15,9 +15,8 @@ from scipy.optimize import brentq
 from scipy.special import digamma, log_ndtr, polygamma, stdtr
 from scipy.stats import t as student
 
-from glasshouse.attacks.attack import Attack
-from glasshouse.attacks.registry import register
-from glasshouse.attacks.shared.in_out_moments import (
+from glasshouse.attacks.attack import Attack, register
+from glasshouse.attacks.in_out_moments import (
     ALMOST_ZERO,
     Moments,
     left_out,

@@ -15,10 +15,9 @@ from typing import ClassVar
 
 import numpy as np
 
-from glasshouse.attacks.attack import Attack
+from glasshouse.attacks.attack import Attack, register
 from glasshouse.attacks.base import BASE
 from glasshouse.attacks.lira import LiRA
-from glasshouse.attacks.registry import register
 from glasshouse.core.arrays import BoolArray, FloatArray
 from glasshouse.evidence import Evidence, Mode
 
@@ -32,27 +31,24 @@ class _Parts(Attack):
     quick_simulation: ClassVar[bool] = True
     mode: Mode = "online"
 
+    @property
+    @abc.abstractmethod
+    def single(self) -> Attack:
+        """The attack on a part as a record of its own; its scores are log ratios."""
+
     def score(self, evidence: Evidence) -> FloatArray:
         """Sums of log ratios, [N]; higher means member."""
-        return self._sums(evidence, self.ratios(evidence.of_parts()))
+        return self._sums(evidence, self.single.score(evidence.of_parts()))
 
     def simulated_scores(self, evidence: Evidence) -> Iterator[tuple[FloatArray, BoolArray]]:
         """Scores and members of each simulated target: those of its parts, summed."""
-        ratios = self.simulated_ratios(evidence.of_parts())
-        return ((self._sums(evidence, one), who) for one, who in zip(ratios, evidence.shadow_members, strict=True))
+        of_parts = (one for one, _ in self.single.simulated_scores(evidence.of_parts()))
+        return ((self._sums(evidence, one), who) for one, who in zip(of_parts, evidence.shadow_members, strict=True))
 
     @staticmethod
     def _sums(evidence: Evidence, ratios: FloatArray) -> FloatArray:
         assert evidence.parts is not None  # noqa: S101 (for the type checker: `of_parts` refuses)
         return np.add.reduceat(ratios, evidence.parts.offsets[:-1])
-
-    @abc.abstractmethod
-    def ratios(self, parts: Evidence) -> FloatArray:
-        """Log ratios [P] of the parts."""
-
-    @abc.abstractmethod
-    def simulated_ratios(self, parts: Evidence) -> Iterator[FloatArray]:
-        """Log ratios [P] of each simulated target's parts."""
 
 
 class _LogOdds(BASE):
@@ -81,13 +77,10 @@ class PartsBASE(_Parts):
         array([ 1.14, -0.9 ])
     """
 
-    def ratios(self, parts: Evidence) -> FloatArray:
-        """Log-odds [P] of the parts."""
-        return _LogOdds(mode=self.mode).score(parts)
-
-    def simulated_ratios(self, parts: Evidence) -> Iterator[FloatArray]:
-        """Log-odds [P] of each simulated target's parts."""
-        return (odds for odds, _ in _LogOdds(mode=self.mode).simulated_scores(parts))
+    @property
+    def single(self) -> Attack:
+        """BASE, with log-odds as scores."""
+        return _LogOdds(mode=self.mode)
 
 
 @register("lira-parts")
@@ -103,10 +96,7 @@ class PartsLiRA(_Parts):
         'online'
     """
 
-    def ratios(self, parts: Evidence) -> FloatArray:
-        """Log ratios [P] of the parts."""
-        return LiRA(mode=self.mode).score(parts)
-
-    def simulated_ratios(self, parts: Evidence) -> Iterator[FloatArray]:
-        """Log ratios [P] of each simulated target's parts."""
-        return (ratios for ratios, _ in LiRA(mode=self.mode).simulated_scores(parts))
+    @property
+    def single(self) -> Attack:
+        """LiRA."""
+        return LiRA(mode=self.mode)

@@ -14,9 +14,8 @@ import numpy as np
 from scipy.special import ndtr, ndtri
 from sklearn.linear_model import RidgeCV
 
-from glasshouse.attacks.attack import Attack, QueryCount
-from glasshouse.attacks.registry import register
-from glasshouse.attacks.shared.in_out_moments import SimulatedSides, moments, simulated_moments
+from glasshouse.attacks.attack import Attack, QueryCount, register
+from glasshouse.attacks.in_out_moments import SimulatedSides, moments, simulated_moments
 from glasshouse.core.arrays import BoolArray, FloatArray, IntArray
 from glasshouse.core.errors import InputError
 from glasshouse.core.numerics import loss_to_margin

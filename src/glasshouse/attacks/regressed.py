@@ -18,10 +18,9 @@ from scipy.linalg import solve_triangular
 from scipy.special import expit
 from scipy.stats import norm
 
-from glasshouse.attacks.attack import Attack
-from glasshouse.attacks.registry import register
-from glasshouse.attacks.shared.in_out_moments import ALMOST_ZERO, Moments, side_moments, simulated_moments, wanted_sides
-from glasshouse.attacks.shared.prior import check_prior, prior_log_odds
+from glasshouse.attacks.attack import Attack, register
+from glasshouse.attacks.in_out_moments import ALMOST_ZERO, Moments, side_moments, simulated_moments, wanted_sides
+from glasshouse.attacks.prior import check_prior, prior_log_odds
 from glasshouse.core.arrays import BoolArray, FloatArray, Positions
 from glasshouse.core.errors import InputError
 from glasshouse.core.randomness import generator

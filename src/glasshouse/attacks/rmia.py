@@ -14,10 +14,9 @@ from typing import ClassVar, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from glasshouse.attacks.attack import Attack, QueryCount, seen_by
-from glasshouse.attacks.registry import register
-from glasshouse.attacks.shared.prior import check_prior, prior_weights
-from glasshouse.attacks.shared.reference_confidence import ConfidenceAttack, Statistic
+from glasshouse.attacks.attack import Attack, QueryCount, register, seen_by
+from glasshouse.attacks.base import ConfidenceAttack, Statistic
+from glasshouse.attacks.prior import check_prior, prior_weights
 from glasshouse.core.arrays import BoolArray, FloatArray, Positions
 from glasshouse.core.errors import InputError
 from glasshouse.core.numerics import loss_to_margin

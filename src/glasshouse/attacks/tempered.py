@@ -16,9 +16,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import expit, log_softmax
 
-from glasshouse.attacks.attack import Attack
-from glasshouse.attacks.registry import register
-from glasshouse.attacks.shared.prior import check_prior, prior_log_odds
+from glasshouse.attacks.attack import Attack, register
+from glasshouse.attacks.prior import check_prior, prior_log_odds
 from glasshouse.core.arrays import BoolArray, FloatArray
 from glasshouse.core.errors import InputError
 from glasshouse.core.numerics import area_under_roc, log_mean_exp

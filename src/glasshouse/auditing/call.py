@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from glasshouse.attacks.registry import AttackChoice, chosen_attacks
+from glasshouse.attacks.attack import AttackChoice, chosen_attacks
 from glasshouse.auditing.options import Attacker, Evaluation, check_options, documented
 from glasshouse.auditing.result import AuditResult
 from glasshouse.auditing.steps import (
@@ -26,7 +26,6 @@ from glasshouse.auditing.steps import (
     train_shadows,
 )
 from glasshouse.auditing.trials import audit_and_advise
-from glasshouse.auditing.units import by_unit, unit_settings
 from glasshouse.compute import Compute
 from glasshouse.core.errors import InputError
 from glasshouse.data import Population, as_members, check_members_fit, check_population, select
@@ -177,7 +176,7 @@ def audit(
         **dict[str, Any](answers.figures(mask)),
         fingerprint=population.fingerprint(),
         shadow_seconds=seconds + time.perf_counter() - started,
-        settings=settings_of(trainer, attacker, evaluation) | unit_settings(units),
+        settings=settings_of(trainer, attacker, evaluation),
         versions=library_versions(),
         warnings=(*doubts, *shared.warnings),
         notes=(*evidence.notes, *shared.notes, *(target.notes if isinstance(target, RemoteModel) else ())),
@@ -185,20 +184,20 @@ def audit(
     )
     own = population.own_loss  # then there are no labels
     known = Known(x=population.features, labels=None if own else population.y, audited=judged if public else None)
-    labels = None if own else population.labels[judged]
-    told: dict[str, Any] = {"labels": labels, "groups": groups, "known": known, "design": evaluation.design}
-    parts = by_unit(evidence, units, members=mask[judged], seed=seed, **told)
     return audit_view(
-        parts.pop("view"),
+        evidence,
         made,
-        estimated=not attacker.labels_only and loss is None and units is None,
-        evaluation=dataclasses.replace(evaluation, fprs=fprs, groups=parts.pop("groups"), words=words),
+        members=mask[judged],
+        labels=None if own else population.labels[judged],
+        units=units,
+        known=known,
+        estimated=not attacker.labels_only and loss is None,
+        evaluation=dataclasses.replace(evaluation, fprs=fprs, groups=groups, words=words),
         context=context,
         compute=compute,
         progress=progress,
         left_out=left_out,
         prior=prior,
-        **parts,
     )
 
 
@@ -272,22 +271,20 @@ def audit_evidence(
         shadows=evidence.models,
         mode=mode,
         seed=seed,
-        settings={"prior": prior_text(attacker.prior), "threshold": evaluation.threshold, **unit_settings(units)},
+        settings={"prior": prior_text(attacker.prior), "threshold": evaluation.threshold},
         versions=library_versions(),
         warnings=shared.warnings,
         notes=(*evidence.notes, *shared.notes),
     )
-    known = Known(labels=evidence.labels)
-    told: dict[str, Any] = {"labels": evidence.labels, "groups": groups, "design": evaluation.design}
-    parts = by_unit(evidence, units, members=mask, seed=seed, known=known, **told)
     return audit_view(
-        parts.pop("view"),
+        evidence,
         made,
-        estimated=units is None,
-        evaluation=dataclasses.replace(evaluation, fprs=fprs, groups=parts.pop("groups")),
+        members=mask,
+        labels=evidence.labels,
+        units=units,
+        evaluation=dataclasses.replace(evaluation, fprs=fprs, groups=groups),
         context=context,
         progress=progress,
         left_out=left_out,
         prior=attacker.prior,
-        **parts,
     )

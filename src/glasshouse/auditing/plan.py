@@ -21,10 +21,8 @@ from glasshouse.core.randomness import generator, seed_for
 from glasshouse.data import Population, as_members, select
 from glasshouse.data.design import Design, OwnCoins, RecordsAtRandom, UnitsAtRandom
 from glasshouse.data.features import joined
-from glasshouse.io.documents import read_json
-from glasshouse.io.files import write_file
-from glasshouse.io.folders import new_folder
-from glasshouse.io.guarded import guarded
+from glasshouse.io.files import new_folder, write_file
+from glasshouse.io.guarded import guarded, read_json
 from glasshouse.training.trainer import Trainer
 
 Kind = Literal["members", "canaries"]

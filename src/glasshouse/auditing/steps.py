@@ -1,4 +1,4 @@
-"""What audits of records and of graphs share: checks before the training, the models, and from a view to a result."""
+"""What all audits share: checks before the training, the models, units, and from a view to a result."""
 
 from __future__ import annotations
 
@@ -7,22 +7,22 @@ import logging
 import platform
 import time
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from glasshouse.attacks.attack import Attack, View
 from glasshouse.auditing.options import Attacker, Evaluation
 from glasshouse.auditing.result import AuditResult
 from glasshouse.compute import Compute, spreading_over
-from glasshouse.core.arrays import BoolArray, TextArray
+from glasshouse.core.arrays import BoolArray, FloatArray, TextArray
 from glasshouse.core.errors import InputError, raise_faults
 from glasshouse.core.optional import installed_version
 from glasshouse.core.progress import note_work, showing
-from glasshouse.core.randomness import seed_for
-from glasshouse.data import Units, as_members, random_subsets
-from glasshouse.data.design import Draw
+from glasshouse.core.randomness import generator, seed_for
+from glasshouse.data import Units, as_members, random_subsets, select
+from glasshouse.data.design import Design, Draw, as_design
 from glasshouse.evaluation import (
     AttackOutcome,
     Known,
@@ -35,6 +35,7 @@ from glasshouse.evaluation import (
     verdict_attack,
 )
 from glasshouse.evaluation.best import AttackCache
+from glasshouse.evaluation.checks.auxiliary import few_columns, label_columns
 from glasshouse.evaluation.checks.members import doubtful_members, same_models, swapped_members
 from glasshouse.evaluation.declared import Coins, declared_draw, with_own_coins, without_draw
 from glasshouse.evaluation.intervals import Sampled, sampling_intervals
@@ -70,7 +71,7 @@ _CHEAP = (  # what an audit with one or no shadow model does not say
 )
 _NO_ESTIMATE = (
     "What eight shadow models would find is not estimated: there are too few records, the figures lie outside of the "
-    "problems that the estimate was learned from, members differ from the others without the model, or the target "
+    "problems that the estimate was learned from, members differ from non-members without the model, or the target "
     "does not give the probabilities of classes."
 )
 _TRANSDUCTIVE = 'Or it was trained on the whole graph with a mask of members: then pass setting="transductive".'
@@ -183,14 +184,79 @@ def default_attacks(attacks: Any, usual: Sequence[str], models: int, *, parts: b
     return (*(REFERENCE_ATTACKS if models else CHEAP_ATTACKS), *(TOKEN_ATTACKS if parts else ()))
 
 
+class _Judged(NamedTuple):
+    """What is judged: units [U], or rows where there are none."""
+
+    view: Any
+    members: BoolArray | None
+    labels: NDArray[Any] | None
+    groups: Mapping[str, NDArray[Any]]
+    known: Known
+    draw: Draw | None = None  # how members were chosen, as declared; None tests whether they look drawn at random
+    left_out: int = 0  # how many are not judged, so that strata have equal shares of members
+
+
+def _by_unit(rows: _Judged, units: Units | None, design: Design | None, *, seed: int) -> _Judged:
+    """Units in place of their rows; a unit has a label only where it is the same in all of its rows.
+
+    Where a declared design has strata with unequal shares of members, only units that make them equal are kept; the
+    seed is of who is left out, and of the sketch of wide features.
+    """
+    view, members, labels, groups, known, draw, left_out = rows
+    if design is not None and members is not None:
+        columns = dict(groups) | ({} if labels is None else {"label": labels})
+        draw = design.drawn(len(members), units, columns)
+        inside = members if units is None else units.members(members, place="members")
+        draw = dataclasses.replace(draw, counted=draw.count_chance(inside))
+        kept = draw.even(inside, seed=seed)
+        if kept is not None:
+            draw, left_out = draw.at(kept), int((~kept).sum())
+            at = np.flatnonzero(kept if units is None else kept[units.rows])
+            view, members, labels = view.of_records(at), members[at], None if labels is None else labels[at]
+            groups = {name: values[at] for name, values in groups.items()}
+            known = dataclasses.replace(known, audited=at if known.audited is None else known.audited[at])
+            units = None if units is None else units.at(at)
+    if units is None:
+        return _Judged(view, members, labels, groups, known, draw, left_out)
+    return _Judged(
+        view=UnitView(view, units),
+        members=None if members is None else units.members(members, place="members"),
+        labels=units.column(labels) if labels is not None and units.constant(labels) else None,
+        groups={name: units.column(values) for name, values in groups.items()},
+        known=Known(x=_columns_of(known, units, seed=seed)),
+        draw=draw,
+        left_out=left_out,
+    )
+
+
+def _unit_settings(units: Units | None) -> dict[str, str]:
+    """What a report says about the units; nothing without them."""
+    if units is None:
+        return {}
+    many = f"{len(units)} {units.word}s with {len(units.rows)} records, at most {int(units.sizes.max())} of one"
+    return {"unit": units.word, "units": many}
+
+
+def _columns_of(known: Known, units: Units, *, seed: int) -> FloatArray:
+    """[U, F] what is known about units without the target: means over their rows, and how many rows they have."""
+    columns = [units.sizes[:, None].astype(np.float64)]
+    at = np.arange(len(units.rows)) if known.audited is None else known.audited
+    if known.x is not None:
+        columns.append(units.means(few_columns(select(known.x, at), generator(seed, "unit features")).T).T)
+    if known.labels is not None:
+        columns.append(units.means(label_columns(known.labels)[at].T).T)
+    return np.hstack(columns)
+
+
 def audit_view(
-    view: View,
+    rows: View,
     attacks: Mapping[str, Attack[Any]],
     *,
     members: BoolArray | None,  # [N] which audited records trained the target; None where not known
     labels: np.ndarray | None,  # [N] of the audited records, as their owner writes them
     evaluation: Evaluation,  # with rates that were checked, and with the groups of the audited records, [N] each
     context: Context,
+    units: Units | None = None,  # whose the audited records are; what is judged are then units
     progress: bool | None = None,
     left_out: Mapping[str, str] | None = None,  # attacks that were left out beforehand, each with the reason
     surroundings: Surroundings | None = None,  # of the records, where they are nodes of a graph
@@ -199,14 +265,17 @@ def audit_view(
     estimated: bool = True,  # whether what eight models would find may be estimated: not from labels alone
     sampled: Sampled | None = None,  # how the audited records were drawn from all; None if they were not
     compute: Compute | None = None,  # where long steps of the attacks run
-    draw: Draw | None = None,  # how members were chosen, as declared; None tests whether they look drawn at random
-    left_out_units: int = 0,  # how many are not judged, so that strata have equal shares of members
     withheld: str = "",  # why no ε can be given, if that is known beforehand
 ) -> AuditResult:
     """From a view to a result: every attack, what all of them show about ε, and warnings if members look swapped.
 
     If one attack fails, the others still run: the shadow models are already trained.
     """
+    columns = {name: np.asarray(values) for name, values in (evaluation.groups or {}).items()}
+    judged = _Judged(rows, members, labels, columns, known or Known(labels=labels))
+    judged = _by_unit(judged, units, as_design(evaluation.design), seed=context.seed or 0)
+    view, members, labels, groups, known, draw, left_out_units = judged
+    context = dataclasses.replace(context, settings={**context.settings, **_unit_settings(units)})
     evidence, fprs = view.evidence, tuple(evaluation.fprs or ())
     if left_out_units and members is not None:  # fewer non-members are left than the rates were checked for
         fprs = tuple(fpr for fpr in fprs if allowed_wrong(fpr, int((~members).sum())) >= 1)
@@ -249,7 +318,6 @@ def audit_view(
             outcomes[name] = dataclasses.replace(outcome, sampling_intervals=whole)
     found = privacy = drawn = quick_estimate = declared = None
     if members is not None:
-        known = known or Known(labels=labels)
         if draw is None:
             drawn, context = _drawn(known, evidence, members, context)
         else:
@@ -259,9 +327,9 @@ def audit_view(
         doubts = same_models(evidence) or swapped or doubtful_members(evidence, members)
         blind = (drawn.warning(),) if drawn is not None and drawn.found else ()
         context = dataclasses.replace(context, warnings=(*blind, *doubts, *context.warnings))
-        coined = draw is not None and bool(draw.coins)  # canaries are unlike other records
+        estimated &= units is None and not (draw is not None and draw.coins)  # canaries are unlike other records
         random = not doubts and (drawn is None or not drawn.found)
-        quick_estimate = quick_estimate_of(evidence, members) if random and estimated and not coined else None
+        quick_estimate = quick_estimate_of(evidence, members) if random and estimated else None
         found = verdict_attack(outcomes, members, fprs=fprs, seed=context.seed or 0, draw=draw)
         attackers = {name: outcome for name, outcome in outcomes.items() if not outcome.attack.knows_truth}
         guessers = {name: outcome.scores for name, outcome in attackers.items()}
@@ -286,7 +354,6 @@ def audit_view(
         had = "One reference model was" if evidence.models else "No shadow models were"
         estimate = [] if members is None else [_NO_ESTIMATE if quick_estimate is None else quick_estimate.sentence()]
         context = dataclasses.replace(context, notes=(f"{had} {_CHEAP}", *estimate, *context.notes))
-    groups = {} if draw is not None and draw.cluster else evaluation.groups or {}  # their tests need single units
     return AuditResult(
         evidence=evidence,
         outcomes=outcomes,
@@ -297,7 +364,7 @@ def audit_view(
         privacy=privacy,
         context=context,
         surroundings=surroundings,
-        groups={name: np.asarray(values) for name, values in groups.items()},
+        groups={} if draw is not None and draw.cluster else groups,  # their tests need single units
         words=evaluation.words,
         left_out={**(left_out or {}), **failed},
         random_members=drawn,

@@ -21,8 +21,7 @@ from glasshouse.core.randomness import seed_for
 from glasshouse.core.table import Table
 from glasshouse.data import Population, as_population, random_subsets
 from glasshouse.evaluation import AcrossTargets, Metrics, across_targets
-from glasshouse.io.files import write_file
-from glasshouse.io.folders import check_free, is_free, new_folder
+from glasshouse.io.files import check_free, is_free, new_folder, write_file
 from glasshouse.report.policy import Policy
 from glasshouse.training.sklearn import as_trainer
 from glasshouse.training.trainer import Trainer

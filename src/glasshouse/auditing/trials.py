@@ -15,8 +15,15 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from glasshouse.auditing.defences import Defence, defences_for
-from glasshouse.auditing.exposed import accuracy_on, counting_less, effect, most_exposed, without
+from glasshouse.auditing.defences import (
+    Defence,
+    accuracy_on,
+    counting_less,
+    defences_for,
+    effect,
+    most_exposed,
+    without,
+)
 from glasshouse.auditing.options import Attacker, Evaluation
 from glasshouse.auditing.result import AuditResult
 from glasshouse.auditing.steps import checked_members

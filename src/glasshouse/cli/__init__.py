@@ -1,4 +1,4 @@
-"""The command line: one file per command, each registered with ``app``."""
+"""The command line: commands by their aim, each registered with ``app``."""
 
 from glasshouse.cli.app import app, main
 

@@ -35,10 +35,10 @@ from glasshouse.io.limits import lacks_memory
 # by what a user wants to do and by name: the module of this room that registers the command with `app`
 _BY_AIM = {
     "Start": {"new": "new", "doctor": "doctor", "attacks": "doctor", "datasets": "doctor"},
-    "Audit": {"plan": "plan", "audit": "audit", "score": "audit", "advise": "audit"},
+    "Audit": {"plan": "audit", "audit": "audit", "score": "audit", "advise": "audit"},
     "Decide": dict.fromkeys(("check", "compare", "index", "appendix"), "saved_runs"),
     "Share and keep": dict.fromkeys(("report", "verify", "lookup"), "saved_runs"),
-    "Research": {"bench": "bench", "reproduce": "reproduce"},
+    "Research": {"bench": "research", "reproduce": "research"},
 }
 COMMANDS = {name: module for commands in _BY_AIM.values() for name, module in commands.items()}
 

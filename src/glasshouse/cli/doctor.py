@@ -18,7 +18,7 @@ import joblib
 import typer
 
 from glasshouse.attacks import Attack, attack_names
-from glasshouse.attacks.registry import find_attack
+from glasshouse.attacks.attack import find_attack
 from glasshouse.auditing.steps import library_versions
 from glasshouse.cli.app import app
 from glasshouse.cli.steps import Json

@@ -13,8 +13,7 @@ from glasshouse.cli import steps
 from glasshouse.cli.app import EXITS, app, say
 from glasshouse.config import read_policy, read_supplied
 from glasshouse.core.errors import InputError, shortened
-from glasshouse.io.files import check_name, digest, resolved, write_file
-from glasshouse.io.folders import check_page, found_run
+from glasshouse.io.files import check_name, check_page, digest, found_run, resolved, write_file
 from glasshouse.io.guarded import file_size, guarded, read_content
 from glasshouse.pool.folder import pool_faults
 from glasshouse.report import appendix as evidence

@@ -20,8 +20,7 @@ from glasshouse.auditing.result import AuditResult
 from glasshouse.cli.app import say, stopped_code
 from glasshouse.config import read_policy
 from glasshouse.core.errors import InputError, raise_faults
-from glasshouse.io.files import resolved, sharing
-from glasshouse.io.folders import check_free
+from glasshouse.io.files import check_free, resolved, sharing
 from glasshouse.io.limits import as_bytes, memory_limit, process_limit
 from glasshouse.report import print_summary
 from glasshouse.report.json_io import metrics_json

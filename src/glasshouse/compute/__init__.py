@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
-from glasshouse.compute.base import Compute, ThisProcess, available_cores, gpu_share
+from glasshouse.compute.base import (
+    Compute,
+    ThisProcess,
+    available_cores,
+    gpu_share,
+    is_worth_spreading,
+    spread,
+    spread_in_order,
+    spreading_over,
+)
 from glasshouse.compute.local import LocalProcesses, safe_path
 from glasshouse.compute.ray import RayCluster
-from glasshouse.compute.tasks import is_worth_spreading, spread, spread_in_order, spreading_over
 from glasshouse.core.errors import InputError
 
 __all__ = [

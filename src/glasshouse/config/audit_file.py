@@ -15,7 +15,7 @@ import pydantic
 from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, field_validator, model_validator
 
 from glasshouse.attacks import attack_names, create
-from glasshouse.attacks.registry import find_attack
+from glasshouse.attacks.attack import find_attack
 from glasshouse.auditing.advise import advise
 from glasshouse.auditing.options import GROUPS
 from glasshouse.auditing.plan import read_plan

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from glasshouse.config.tables.columns import TableSection
-from glasshouse.config.tables.records import LARGEST, read_records
+from glasshouse.config.columns import TableSection
+from glasshouse.config.records import LARGEST, read_records
 from glasshouse.config.trust import called
 from glasshouse.config.yaml_model import Strict
 from glasshouse.core.errors import InputError, placed, shortened

@@ -14,8 +14,7 @@ import pydantic
 from glasshouse.core.errors import InputError, shortened
 from glasshouse.core.registry import did_you_mean
 from glasshouse.data import Population
-from glasshouse.io.documents import read_settings
-from glasshouse.io.guarded import guarded
+from glasshouse.io.guarded import guarded, read_settings
 from glasshouse.io.limits import check_memory
 
 _SHOWN = 50  # faults of one file

@@ -5,9 +5,11 @@ torch takes two seconds and 300 MB to import: these questions never import anyth
 
 from __future__ import annotations
 
+import ast
 import importlib
+import inspect
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeGuard
 
 from glasshouse.core.errors import MissingExtraError
@@ -16,11 +18,14 @@ if TYPE_CHECKING:
     from torch import Tensor, nn
 
 
-def lazy_exports(
-    package: str, modules: Mapping[str, Sequence[str]]
-) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """``__getattr__`` and ``__dir__`` of a package (PEP 562) that imports a name when it is first used."""
-    home = {name: module for module, names in modules.items() for name in names}
+def lazy_exports(package: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+    """``__getattr__`` and ``__dir__`` of a package (PEP 562) that imports a name when it is first used.
+
+    The names and their modules are those that the package imports for type checkers, under ``if TYPE_CHECKING``.
+    """
+    tree = ast.parse(inspect.getsource(sys.modules[package]))
+    block = next(one for one in tree.body if isinstance(one, ast.If)).body
+    home = {name.name: str(one.module) for one in block if isinstance(one, ast.ImportFrom) for name in one.names}
 
     def find(name: str) -> Any:
         if name not in home:

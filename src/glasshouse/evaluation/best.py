@@ -11,10 +11,9 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from glasshouse.attacks.attack import Attack, View, seen_by
+from glasshouse.attacks.attack import Attack, View, attack_names, create, find_attack, register, seen_by
 from glasshouse.attacks.by_unit import for_view
-from glasshouse.attacks.registry import attack_names, create, find_attack, register
-from glasshouse.attacks.shared.prior import check_prior
+from glasshouse.attacks.prior import check_prior
 from glasshouse.core.arrays import BoolArray, FloatArray
 from glasshouse.core.digests import digest_arrays
 from glasshouse.core.errors import InputError

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from glasshouse.attacks.shared.reference_confidence import expected_confidence
+from glasshouse.attacks.base import expected_confidence
 from glasshouse.core.arrays import BoolArray, FloatArray, Positions
 from glasshouse.evidence import Evidence, Mode, PartLosses
 

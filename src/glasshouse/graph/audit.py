@@ -17,7 +17,7 @@ from torch import nn
 from torch_geometric.data import Data, HeteroData
 
 from glasshouse.attacks import Attack
-from glasshouse.attacks.registry import AttackChoice, chosen_attacks
+from glasshouse.attacks.attack import AttackChoice, chosen_attacks
 from glasshouse.auditing.defences import Defence, register_defences, with_dropout
 from glasshouse.auditing.options import Attacker, Evaluation, check_options, documented
 from glasshouse.auditing.result import AuditResult
@@ -31,7 +31,6 @@ from glasshouse.auditing.steps import (
     train_shadows,
 )
 from glasshouse.auditing.trials import audit_and_advise
-from glasshouse.auditing.units import by_unit, unit_settings
 from glasshouse.compute import Compute
 from glasshouse.core.arrays import BoolArray
 from glasshouse.core.errors import InputError
@@ -227,7 +226,6 @@ def audit(
             fprs = checked_rates(fprs, truth[scene.nodes])
     _ = scene.evidence  # before anything is toggled: answers that are not logits are reported here
     asked = scene.asked
-    audited_units = None if units is None else units.at(scene.nodes)
     labels, edges, population = graph.y.cpu().numpy(), data.edge_index.cpu().numpy(), GraphPopulation(data)
     context = Context(
         title=title,
@@ -244,7 +242,6 @@ def audit(
             "setting": setting,
             "attacker's graph": "the owner's" if attacker.graph is None else GraphPopulation(seen).fingerprint(),
             "engine": _engine(made, scene, seed=seed),
-            **unit_settings(audited_units),
         },
         versions=library_versions("torch-geometric", "numba"),
         warnings=_doubts(scene, theirs, graph, truth),
@@ -256,22 +253,21 @@ def audit(
         ),
     )
     groups = {name: scene.audited(values) for name, values in columns.items()}
-    known = Known(x=data.x, labels=labels, pairs=edges, audited=scene.nodes)
-    told: dict[str, Any] = {"labels": scene.audited(labels), "groups": groups, "known": known, "seed": seed}
-    parts = by_unit(scene, audited_units, members=scene.audited(truth), **told)
-    around = Surroundings(edges, members=truth, labels=labels, nodes=scene.nodes)
     return audit_view(
-        parts.pop("view"),
+        scene,
         made,
-        evaluation=dataclasses.replace(evaluation, fprs=fprs, groups=parts.pop("groups")),
+        members=scene.audited(truth),
+        labels=scene.audited(labels),
+        units=None if units is None else units.at(scene.nodes),
+        known=Known(x=data.x, labels=labels, pairs=edges, audited=scene.nodes),
+        evaluation=dataclasses.replace(evaluation, fprs=fprs, groups=groups),
         context=context,
         compute=compute,
         progress=progress,
         prior=attacker.prior,
         left_out={**left_out, **refused},
-        surroundings=around if units is None else None,
+        surroundings=Surroundings(edges, members=truth, labels=labels, nodes=scene.nodes) if units is None else None,
         sampled=chosen.sampled,
-        **parts,
     )
 
 

@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from glasshouse.attacks import Attack
-from glasshouse.attacks.stacking.targets import ENOUGH
+from glasshouse.attacks.cross_fit import ENOUGH
 from glasshouse.core.randomness import generator
 from glasshouse.evaluation import Best
 from glasshouse.graph.attacks.g_base import GBASE

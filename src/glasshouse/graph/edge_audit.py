@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from torch_geometric.data import Data
 
-from glasshouse.attacks.registry import AttackChoice, chosen_attacks
+from glasshouse.attacks.attack import AttackChoice, chosen_attacks
 from glasshouse.auditing.options import Evaluation
 from glasshouse.auditing.result import AuditResult
 from glasshouse.auditing.steps import audit_view, check_attacks, checked_rates, library_versions

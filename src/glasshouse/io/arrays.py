@@ -16,8 +16,7 @@ from numpy.lib import format as npy
 from numpy.typing import NDArray
 
 from glasshouse.core.errors import InputError, raise_faults, shortened
-from glasshouse.io.documents import each_once
-from glasshouse.io.guarded import file_size, guarded
+from glasshouse.io.guarded import each_once, file_size, guarded
 from glasshouse.io.limits import check_memory
 
 _NPZ = "a .npz file that numpy.savez wrote"
@@ -37,6 +36,7 @@ _LOCAL, _LENGTHS = 30, 26  # the header before a member of a zip archive, and wh
 _SAFETENSORS = "a .safetensors file"
 _HEADER = 2**20  # bytes of the list of arrays: thousands of them
 _TENSOR_KINDS = {"BOOL": "?", "U8": "u1", "I8": "i1", "I16": "<i2", "I32": "<i4", "I64": "<i8"}
+_TENSOR_KINDS |= {"F16": "<f2", "F32": "<f4", "F64": "<f8"}
 
 
 def read_npz(
@@ -224,9 +224,6 @@ def _mapped(path: Path, offset: int, shape: Sequence[int], kind: np.dtype[Any] |
 def _check_truth_values(values: NDArray[Any], place: str) -> None:
     if values.dtype.kind == "b" and (values.view(np.uint8) > 1).any():
         raise InputError(f"{place}: is damaged: a truth value is neither 0 nor 1.")
-
-
-_TENSOR_KINDS |= {"F16": "<f2", "F32": "<f4", "F64": "<f8"}
 
 
 def read_safetensors(path: Path, *, only: Collection[str] | None = None) -> dict[str, NDArray[Any]]:

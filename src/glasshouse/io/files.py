@@ -1,7 +1,8 @@
-"""Files that are complete or absent: written under a name of their own, synced, then put in place in one step.
+"""Files and folders that are complete or absent: written under a name of their own, synced, put in place in one step.
 
 Only their owner reads them, since they name people. Unfinished files are locked while their process lives and removed
-once it is gone. What a run's own list does not name is the user's, and is left alone.
+once it is gone. What a run's own list does not name is the user's, and is left alone. Whether a place can be written is
+judged before the long work.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import ctypes
 import errno
 import hashlib
 import json
+import logging
 import os
 import re
 import shutil
@@ -33,8 +35,14 @@ _OLDER = re.compile(r"\..+\.unfinished-[a-z0-9_]{8}", re.DOTALL)  # files only: 
 _TRIES = 5
 _TAKEN_AWAY = "other programs remove new files there"
 NOTHING_LEFT = "Nothing was left behind."
+_UNTOUCHED = "Nothing was changed."
+PAGE_MARK = " · Glasshouse</title>"  # near the start of every page that Glasshouse writes
+RECORD_MARK = "glasshouse_record"  # the first key of an evidence file for programs
+_MARKS = (PAGE_MARK, RECORD_MARK, 'classname="glasshouse.policy"')  # the last: of the findings for a build server
+_LOG = logging.getLogger("glasshouse")
 _HERE = -100  # AT_FDCWD: paths are relative to the working folder
 _EXCHANGE = 2  # RENAME_EXCHANGE
+_TAKEN = (errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR)
 _CANNOT = (errno.ENOSYS, errno.EINVAL, errno.ENOTSUP, errno.EPERM)  # the kernel, the file system, or a sandbox
 
 
@@ -343,3 +351,167 @@ def exchange(one: Path, other: Path) -> bool:
     if (found := ctypes.get_errno()) in _CANNOT:
         return False
     raise OSError(found, os.strerror(found), str(other))
+
+
+def check_free(path: Path | str, *, overwrite: bool = False) -> None:
+    """Refuse a place that `new_folder` would refuse: call it before the long work, not after.
+
+    A link to a folder is followed, and stays. With ``overwrite``, a folder is replaced only if its ``run.json`` lists
+    every file in it, unchanged: any other is the user's. What killed runs left beside the place is removed.
+    """
+    path = real_place(path)
+    with said_clearly(path, kept=_UNTOUCHED):
+        clean_leftovers(path.parent)
+        if path.exists() and not path.is_dir():
+            raise InputError(f"{path}: is a file; give a folder to write the run into.")
+        if path.exists():
+            _check_replaceable(path)
+        if not is_free(path):
+            if not overwrite:
+                raise InputError(
+                    f"{path}: already holds something. Choose another folder, or overwrite it (--overwrite)."
+                )
+            if fault := strange_file(path, read=True):
+                raise InputError(f"{fault}, so the folder is not overwritten. Choose another, or delete it yourself.")
+        _probe(path)
+
+
+def check_page(path: Path | str) -> None:
+    """Refuse to write a page where it cannot be written, or over a file that Glasshouse did not write."""
+    path = Path(path)
+    with said_clearly(path, kept=_UNTOUCHED):
+        if path.is_symlink():
+            raise InputError(f"{path}: is a link, which is not followed. Give the file itself.")
+        if path.is_dir():
+            raise InputError(f"{path}: is a folder; give a file for the page, such as {path / 'report.html'}.")
+        if path.exists() and not path.is_file():  # a device such as /dev/null would be replaced by a file
+            raise InputError(f"{path}: is not a plain file. Give a file for the page.")
+        if path.exists() and path.stat().st_size and not _marked(path):
+            raise InputError(f"{path}: is not a page of Glasshouse, so it is not overwritten. Choose another file.")
+        clean_leftovers(path.parent)
+        _probe(path)
+
+
+def found_run(path: Path | str) -> Path:
+    """Where a run is: in its place, or beside it if a process was killed between the two steps of replacing it."""
+    path = Path(path)
+    return aside(path) or path
+
+
+def is_free(path: Path) -> bool:
+    """Whether there is nothing at a place, or an empty folder."""
+    return not os.path.lexists(path) or (path.is_dir() and not path.is_symlink() and not any(path.iterdir()))
+
+
+def real_place(path: Path | str) -> Path:
+    """The folder itself if the path is a link to it, so that the link stays; a link that leads nowhere is refused."""
+    path = Path(path)
+    check_name(path)
+    if path.is_symlink():
+        if not path.exists():
+            raise InputError(f"{path}: is a link to {path.readlink()}, which does not exist. Remove the link.")
+        path = path.resolve()
+    if path.name in ("", ".."):
+        raise InputError(f"{path}: names no folder of its own. Give the folder a name, such as {path / 'run'}.")
+    return path
+
+
+def _check_replaceable(path: Path) -> None:
+    """Refuse a folder that cannot be renamed, or that someone stands in."""
+    with contextlib.suppress(FileNotFoundError):  # of the working folder, which may be gone
+        if path.resolve() in (here := Path.cwd().resolve(), *here.parents):
+            raise InputError(f"{path}: is the folder that you are in, or one above. Give one in it: {path / 'run'}.")
+    if path.is_mount():
+        raise InputError(f"{path}: is where a disk is mounted, and cannot be replaced. Give one in it: {path / 'run'}.")
+    if not os.access(path, os.W_OK | os.X_OK):
+        raise InputError(f"{path}: you may not write there. Choose another folder, or change its permissions.")
+    above, known = path.parent.stat(), path.stat()
+    if above.st_mode & stat.S_ISVTX and os.geteuid() not in (0, above.st_uid, known.st_uid):
+        raise InputError(f"{path}: belongs to another user, so it cannot be replaced. Choose another folder.")
+
+
+def _marked(path: Path) -> bool:
+    with path.open("rb") as file:
+        opening = file.read(4096)
+    return any(mark.encode() in opening for mark in _MARKS)
+
+
+def _probe(path: Path) -> None:
+    """Try to make a folder where one will be made; permissions alone do not show a full or read-only disk."""
+    while not path.parent.exists():
+        path = path.parent
+    with unfinished_folder(path) as building, contextlib.suppress(FileNotFoundError):
+        building.rmdir()
+
+
+@contextmanager
+def new_folder(path: Path | str, *, overwrite: bool = False) -> Iterator[Path]:
+    """A folder to fill, which takes its name only when the block ends without an error.
+
+    A process that is killed, at any moment, leaves the earlier run or the new one, complete and under its name. With
+    ``overwrite`` an earlier run is replaced, in one step; a folder with anything else in it stays.
+    """
+    check_free(path, overwrite=overwrite)
+    path = real_place(path)
+    earlier = not is_free(path)
+    kept = "The earlier run there is unchanged." if earlier else NOTHING_LEFT
+    with said_clearly(path, kept=kept):
+        make_folders(path.parent)
+        with unfinished_folder(path) as building:
+            try:
+                yield building
+                building.chmod(folder_mode())
+                sync_folder(building)
+                replaced = _put(building, path, overwrite=overwrite)
+                sync_folder(path.parent)  # before the earlier run goes: a crash must not leave neither
+            except BaseException as error:
+                remove_folder(building)
+                if not isinstance(error, InputError):
+                    raise
+                # of a file in the folder: say it under the name that the file would have
+                faults = [fault.replace(str(building), str(path)) for fault in error.faults]
+                raise InputError(*(fault.replace(NOTHING_LEFT, kept) for fault in faults)) from error
+            try:
+                if replaced is not None:
+                    remove_folder(replaced)
+            except OSError as error:  # the new run is in place
+                told = "%s: the earlier run cannot be removed: %s. The new run is complete."
+                _LOG.warning(told, replaced, error.strerror)
+
+
+def _put(building: Path, path: Path, *, overwrite: bool) -> Path | None:
+    """Give a filled folder its name; returns where the run that had the name is now."""
+    for _ in range(_TRIES):
+        if is_free(path):
+            try:
+                building.rename(path)  # an empty folder there is replaced in the same step
+                return None
+            except OSError as error:
+                if error.errno not in _TAKEN:
+                    raise
+        check_free(path, overwrite=overwrite)  # another program may have put a file there in the meantime
+        if not is_free(path):
+            return _exchanged(building, path)
+    raise InputError(f"{path}: other programs make and remove it all the time. Choose another folder.")
+
+
+def _exchanged(building: Path, path: Path) -> Path:
+    """Exchange the new run with the earlier one; back again if a file came to it in the last moment."""
+    with locked(path):
+        exchanged = exchange(building, path)
+        old = building if exchanged else set_aside(path)
+        if not exchanged:  # in two steps: between them, readers and the next run find the earlier run aside
+            try:
+                building.rename(path)
+            except BaseException:
+                if not os.path.lexists(path):
+                    old.rename(path)
+                raise
+        if strange := strange_file(old):
+            if exchanged:
+                exchange(building, path)
+            else:
+                path.rename(building)
+                old.rename(path)
+            raise InputError(f"{strange}, so the folder is not overwritten. Choose another, or delete it yourself.")
+    return old

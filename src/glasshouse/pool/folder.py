@@ -23,9 +23,8 @@ from glasshouse.core.arrays import BoolArray
 from glasshouse.core.errors import InputError, raise_faults
 from glasshouse.core.optional import is_module
 from glasshouse.data import AnyPopulation
-from glasshouse.io.documents import read_json
 from glasshouse.io.files import digest, file_mode, make_folders, write_file
-from glasshouse.io.guarded import file_size, guarded, read_content
+from glasshouse.io.guarded import file_size, guarded, read_content, read_json
 from glasshouse.io.limits import lacks_memory
 from glasshouse.pool.description import differences, digest_of
 from glasshouse.query.adapters import KeptAnswers

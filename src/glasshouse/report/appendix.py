@@ -11,7 +11,7 @@ from datetime import datetime
 
 from markupsafe import Markup
 
-from glasshouse.io.folders import PAGE_MARK, RECORD_MARK
+from glasshouse.io.files import PAGE_MARK, RECORD_MARK
 from glasshouse.report.clauses import POINTS, SOURCES, Clause, Source, Statement
 from glasshouse.report.figures import Column, Estimate, columns_at
 from glasshouse.report.html import TEMPLATES, render_page

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-from glasshouse.attacks.registry import attack_names, find_attack
+from glasshouse.attacks.attack import attack_names, find_attack
 from glasshouse.report.decision.rating import rating_of
 from glasshouse.report.decision.verdict import groups_sentence, power_sentences, target_sentence
 from glasshouse.report.format import whole

@@ -18,10 +18,8 @@ from glasshouse.core.errors import InputError, raise_faults, shortened
 from glasshouse.core.escape import plain_cell
 from glasshouse.core.table import Table
 from glasshouse.data import as_ids
-from glasshouse.io.documents import read_json
-from glasshouse.io.files import MADE_AGAIN, digest, strange_file, write_file
-from glasshouse.io.folders import found_run
-from glasshouse.io.guarded import guarded, read_content
+from glasshouse.io.files import MADE_AGAIN, digest, found_run, strange_file, write_file
+from glasshouse.io.guarded import guarded, read_content, read_json
 from glasshouse.io.limits import check_memory
 from glasshouse.report.advice import Advice
 from glasshouse.report.json_io import FORMAT, advice_json, check_summary, moment, summary_from

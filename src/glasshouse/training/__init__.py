@@ -27,12 +27,4 @@ __all__ = [
     "cnn",
     "mlp",
 ]
-__getattr__, __dir__ = lazy_exports(
-    __name__,
-    {
-        "glasshouse.training.libraries": ["LightningTrainer", "PrivateTrainer", "TransformersTrainer"],
-        "glasshouse.training.networks": ["WideResNet", "cnn", "mlp"],
-        "glasshouse.training.schedules": ["CropAndFlip", "EarlyStopping", "OneCycle"],
-        "glasshouse.training.torch": ["TorchTrainer"],
-    },
-)
+__getattr__, __dir__ = lazy_exports(__name__)

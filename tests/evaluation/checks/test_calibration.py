@@ -8,9 +8,9 @@ from scipy.special import expit, logit
 
 from glasshouse import Evaluation, Evidence, audit_evidence
 from glasshouse.attacks import BASE, Stacked
-from glasshouse.attacks.registry import AttackChoice
-from glasshouse.attacks.shared.prior import prior_weights
-from glasshouse.attacks.stacking.learners import Boosted
+from glasshouse.attacks.attack import AttackChoice
+from glasshouse.attacks.learners import Boosted
+from glasshouse.attacks.prior import prior_weights
 from glasshouse.core.arrays import BoolArray, FloatArray
 from glasshouse.evaluation import run_attack
 from glasshouse.evaluation.checks.calibration import binned, calibration_floor, posterior_doubt

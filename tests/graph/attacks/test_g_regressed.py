@@ -9,8 +9,8 @@ from torch_geometric.data import Data
 
 from glasshouse import InputError
 from glasshouse.attacks import Regressed
+from glasshouse.attacks.in_out_moments import side_moments
 from glasshouse.attacks.regressed import mean_margins
-from glasshouse.attacks.shared.in_out_moments import side_moments
 from glasshouse.core.numerics import loss_to_margin
 from glasshouse.data import complementary_halves
 from glasshouse.evaluation import auc, run_attack

@@ -10,8 +10,8 @@ import pytest
 import torch
 from scipy.special import logit
 
-from glasshouse.attacks.stacking.fitting import cross_fit
-from glasshouse.attacks.stacking.learners import Boosted, Linear, Network
+from glasshouse.attacks.cross_fit import cross_fit
+from glasshouse.attacks.learners import Boosted, Linear, Network
 from glasshouse.core.arrays import FloatArray
 from glasshouse.core.errors import InputError
 from glasshouse.data import complementary_halves

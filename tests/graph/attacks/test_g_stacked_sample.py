@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from glasshouse.attacks import BASE
-from glasshouse.attacks.stacking.learners import Boosted
+from glasshouse.attacks.learners import Boosted
 from glasshouse.core.errors import InputError
 from glasshouse.evaluation import auc
 from glasshouse.graph import GStacked, Scene

@@ -8,7 +8,7 @@ import weakref
 import numpy as np
 import pytest
 
-from glasshouse.attacks.stacking.learners import Boosted, Network
+from glasshouse.attacks.learners import Boosted, Network
 from glasshouse.core.arrays import BoolArray
 from glasshouse.graph import GBASE, GStacked, Scene
 from glasshouse.graph.attacks.g_stacked import StackedSampler

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from glasshouse.attacks import create
-from glasshouse.attacks.stacking.learners import Boosted, Network
+from glasshouse.attacks.learners import Boosted, Network
 from glasshouse.core.arrays import BoolArray, FloatArray
 from glasshouse.evaluation import run_attack
 from glasshouse.graph import GraphAttack, Scene

@@ -12,8 +12,7 @@ from typer.testing import CliRunner
 
 from glasshouse import AuditResult, Evaluation, InputError, PrivacyClaim, audit_evidence
 from glasshouse.cli import app
-from glasshouse.io.files import digest
-from glasshouse.io.folders import check_free
+from glasshouse.io.files import check_free, digest
 from glasshouse.report import read_run
 from glasshouse.report.appendix import evidence_file, render_appendix, render_appendix_markdown
 from glasshouse.report.clauses import POINTS, SOURCES

@@ -22,7 +22,7 @@ def main() -> None:
     population = Population(x, y, ids=[f"patient-{number}" for number in range(len(y))])
 
     # Yours: who trained the model, as truth values [N]. Draw the members at random if you can: only then do the figures
-    # show what the model leaks, and not how members differ from the others.
+    # show what the model leaks, and not how members differ from non-members.
     members = np.random.default_rng(0).permutation(len(y)) < len(y) // 2
 
     # Yours: the estimator, not fitted. XGBoost, LightGBM, CatBoost and skorch work in the same way.

@@ -31,7 +31,7 @@ def main() -> None:
     population = Population(x, y)  # ids=... names the records in the report
 
     # Yours: who trained the model, as truth values [N]. Draw the members at random if you can: only then do the figures
-    # show what the model leaks, and not how members differ from the others.
+    # show what the model leaks, and not how members differ from non-members.
     members = random.permutation(800) < 400
 
     # Yours: how the model was trained. Shadow models are trained in the same way; a training loop of your own is any

@@ -10,8 +10,8 @@ from numpy.typing import ArrayLike
 from scipy.special import expit, logit
 from scipy.stats import t as student
 
-from glasshouse.attacks.shared.prior import prior_weights
-from glasshouse.attacks.stacking.targets import Likeness, plan_targets
+from glasshouse.attacks.cross_fit import Likeness, plan_targets
+from glasshouse.attacks.prior import prior_weights
 from glasshouse.core.arrays import BoolArray, FloatArray, IntArray
 from glasshouse.core.numerics import loss_to_margin
 from glasshouse.core.threads import side_by_side

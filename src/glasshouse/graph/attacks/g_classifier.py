@@ -9,8 +9,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from glasshouse.attacks import QueryCount
+from glasshouse.attacks.attack import register
 from glasshouse.attacks.classifier import Case, ShadowClassifier, sorted_log_probabilities
-from glasshouse.attacks.registry import register
 from glasshouse.core.arrays import BoolArray, FloatArray
 from glasshouse.graph.attacks.graph_attack import GraphAttack
 from glasshouse.graph.scene import Scene

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from scipy.special import expit, logit
 
 from glasshouse.attacks import Attack, Judgement, QueryCount, register
-from glasshouse.attacks.shared.prior import check_prior
+from glasshouse.attacks.prior import check_prior
 from glasshouse.core.arrays import BoolArray, FloatArray
 from glasshouse.core.errors import InputError
 from glasshouse.evidence import Kind, Mode

@@ -12,10 +12,10 @@ from numpy.typing import ArrayLike
 from scipy.special import expit
 
 from glasshouse.attacks import QueryCount
-from glasshouse.attacks.registry import register
+from glasshouse.attacks.attack import register
+from glasshouse.attacks.in_out_moments import side_moments, simulated_moments, wanted_sides
+from glasshouse.attacks.prior import check_prior, prior_log_odds
 from glasshouse.attacks.regressed import Example, SidesFit, fit_sides, mean_margins, record_folds
-from glasshouse.attacks.shared.in_out_moments import side_moments, simulated_moments, wanted_sides
-from glasshouse.attacks.shared.prior import check_prior, prior_log_odds
 from glasshouse.core.arrays import BoolArray, FloatArray
 from glasshouse.core.errors import InputError
 from glasshouse.core.numerics import loss_to_margin

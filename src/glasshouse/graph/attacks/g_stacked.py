@@ -14,11 +14,11 @@ import numpy as np
 from scipy.special import expit
 
 from glasshouse.attacks import Judgement, QueryCount, register
+from glasshouse.attacks.cross_fit import unlike_warning
+from glasshouse.attacks.learners import Boosted, Learner, Linear, Network
+from glasshouse.attacks.prior import with_prior
 from glasshouse.attacks.regressed import record_folds
-from glasshouse.attacks.shared.prior import with_prior
 from glasshouse.attacks.stacked import StackedParameters
-from glasshouse.attacks.stacking.learners import Boosted, Learner, Linear, Network
-from glasshouse.attacks.stacking.targets import unlike_warning
 from glasshouse.core.arrays import BoolArray, FloatArray
 from glasshouse.core.errors import InputError
 from glasshouse.core.randomness import generator

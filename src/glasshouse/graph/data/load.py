@@ -28,8 +28,7 @@ from glasshouse.graph.data.synthetic import citation_graph
 from glasshouse.graph.data.tables import TABLES, graph_from_tables
 from glasshouse.graph.models.edge_values import EDGE_VALUES, edge_values
 from glasshouse.io.arrays import check_array, check_sparse, read_npz, read_safetensors
-from glasshouse.io.documents import read_json
-from glasshouse.io.guarded import guarded
+from glasshouse.io.guarded import guarded, read_json
 
 _NEEDED = ("x", "edge_index", "y")
 _NUMBERS = (*_NEEDED, *EDGE_VALUES)

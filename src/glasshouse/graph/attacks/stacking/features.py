@@ -15,8 +15,8 @@ from scipy.sparse import csr_array
 from scipy.special import expit
 from torch_geometric.data import Data
 
-from glasshouse.attacks.shared.in_out_moments import moments
-from glasshouse.attacks.stacking.features import Features, record_features
+from glasshouse.attacks.in_out_moments import moments
+from glasshouse.attacks.stacked import Features, record_features
 from glasshouse.core.arrays import BoolArray, FloatArray, IntArray
 from glasshouse.core.numerics import distinct
 from glasshouse.evidence import Evidence, Mode

@@ -17,10 +17,18 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit
 
 from glasshouse.attacks import BASE, QueryCount
-from glasshouse.attacks.shared.prior import prior_weights
-from glasshouse.attacks.stacking.fitting import CrossFit, Rows, clearly_finds, count_fits, cross_fit
-from glasshouse.attacks.stacking.learners import Learner
-from glasshouse.attacks.stacking.targets import LARGEST_UNLIKENESS, Likeness, steadied
+from glasshouse.attacks.cross_fit import (
+    LARGEST_UNLIKENESS,
+    CrossFit,
+    Likeness,
+    Rows,
+    clearly_finds,
+    count_fits,
+    cross_fit,
+    steadied,
+)
+from glasshouse.attacks.learners import Learner
+from glasshouse.attacks.prior import prior_weights
 from glasshouse.compute import is_worth_spreading, spread_in_order
 from glasshouse.core.arrays import BoolArray, FloatArray
 from glasshouse.core.numerics import area_under_roc, loss_to_margin, margin_to_loss

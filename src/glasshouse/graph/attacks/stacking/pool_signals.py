@@ -15,8 +15,8 @@ import torch
 from numpy.typing import NDArray
 from torch_geometric.data import Data
 
-from glasshouse.attacks.stacking.features import Features
-from glasshouse.attacks.stacking.targets import ENOUGH, TargetPlan, plan_targets
+from glasshouse.attacks.cross_fit import ENOUGH, TargetPlan, plan_targets
+from glasshouse.attacks.stacked import Features
 from glasshouse.core.arrays import BoolArray, FloatArray, IntArray
 from glasshouse.core.errors import InputError
 from glasshouse.core.randomness import generator, some_of

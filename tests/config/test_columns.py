@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from glasshouse import InputError
-from glasshouse.config.tables.columns import file_decimal, read_column
+from glasshouse.config.columns import file_decimal, read_column
 
 
 def column(cells: list[str], *, as_text: bool = False) -> Any:

@@ -13,7 +13,7 @@ from scipy.special import expit
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.utils import gen_batches
 
-from glasshouse.attacks.shared.perceptron import Adam, Parameters, forward, one_pass, silu
+from glasshouse.attacks.perceptron import Adam, Parameters, forward, one_pass, silu
 from glasshouse.core.arrays import BoolArray, FloatArray
 from glasshouse.core.randomness import generator, seed_for, some_of
 from glasshouse.core.threads import ONE_CORE, thread_counts

@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from glasshouse.attacks.stacking.learners import Scale
+from glasshouse.attacks.learners import Scale
 
 
 @given(st.integers(2, 60), st.floats(0.0, 0.3), st.integers(0, 10**6))

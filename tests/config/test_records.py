@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from glasshouse import InputError
-from glasshouse.config.tables.columns import TableSection
-from glasshouse.config.tables.records import read_records
+from glasshouse.config.columns import TableSection
+from glasshouse.config.records import read_records
 from glasshouse.data.named import Dataset
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from glasshouse import InputError
-from glasshouse.config.tables.columns import TableSection, read_rows
+from glasshouse.config.columns import TableSection, read_rows
 
 
 def test_two_files_stand_below_each_other_whatever_the_order_of_their_columns(tmp_path: Path) -> None:

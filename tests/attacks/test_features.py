@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from glasshouse.attacks import BASE, BaVarIA, LiRA
-from glasshouse.attacks.stacking.features import record_features, usual_of
+from glasshouse.attacks.stacked import record_features, usual_of
 from glasshouse.core.errors import InputError
 from glasshouse.core.numerics import margin_to_loss
 from glasshouse.evidence import Evidence, Mode

@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.special import expit
 
-from glasshouse.attacks.stacking import fitting
-from glasshouse.attacks.stacking.fitting import Calibrated, log_losses, part_of_simple, power_at_low_rates
+from glasshouse.attacks import cross_fit as fitting
+from glasshouse.attacks.cross_fit import Calibrated, log_losses, part_of_simple, power_at_low_rates
 from glasshouse.core.arrays import BoolArray, FloatArray
 from tests.strategies import scores_and_members
 

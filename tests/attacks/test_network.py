@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from threadpoolctl import threadpool_limits
 
-from glasshouse.attacks.stacking.learners import Boosted, Linear, Network
+from glasshouse.attacks.learners import Boosted, Linear, Network
 from glasshouse.core.arrays import BoolArray, FloatArray
 
 

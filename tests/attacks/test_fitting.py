@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 import numpy as np
 import pytest
 
-from glasshouse.attacks.stacking.fitting import Rows, count_fits, cross_fit
-from glasshouse.attacks.stacking.learners import Boosted, Learner, Linear, Predictor
+from glasshouse.attacks.cross_fit import Rows, count_fits, cross_fit
+from glasshouse.attacks.learners import Boosted, Learner, Linear, Predictor
 from glasshouse.core.arrays import BoolArray, FloatArray
 from glasshouse.core.randomness import seed_for
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from glasshouse.attacks.stacking.targets import plan_targets
+from glasshouse.attacks.cross_fit import plan_targets
 from glasshouse.core.errors import InputError
 from glasshouse.data import complementary_halves, random_subsets
 

@@ -196,7 +196,7 @@ class TableSection(Strict):
     train: str | None = None
     """File of the members."""
     holdout: str | None = None
-    """File of the others."""
+    """File of the non-members."""
     label: str = "label"
     """Column of the labels."""
     id: str | None = None
@@ -246,7 +246,7 @@ class TableSection(Strict):
 
     @property
     def files(self) -> tuple[str, ...]:
-        """The one file, or those of the members and of the others."""
+        """The one file, or those of the members and of the non-members."""
         return tuple(name for name in (self.path, self.train, self.holdout) if name is not None)
 
     def data_set(self, population: Population, **known: Any) -> Dataset:

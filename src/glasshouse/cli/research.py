@@ -1,4 +1,4 @@
-"""``glasshouse bench``: an attack of the user's own beside all of ours, on data that come with Glasshouse."""
+"""``glasshouse bench``: an attack of the user's own beside all of ours; ``reproduce``: the paper's experiments."""
 
 from __future__ import annotations
 
@@ -7,16 +7,18 @@ import itertools
 import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 import typer
 from markupsafe import Markup
+from rich.console import Console
 from scipy.special import stdtrit
 
 from glasshouse.attacks import attack_names
-from glasshouse.attacks.registry import find_attack
+from glasshouse.attacks.attack import find_attack
 from glasshouse.auditing.targets import SeveralTargets, audit_targets
 from glasshouse.cli.app import app, interruptible, say
 from glasshouse.cli.steps import Quiet, Seed
@@ -27,7 +29,7 @@ from glasshouse.data.named import digits
 from glasshouse.evaluation import AcrossTargets
 from glasshouse.evaluation.metrics import mean_over
 from glasshouse.io.caches import keep_code_private
-from glasshouse.io.files import write_file
+from glasshouse.io.files import sharing, write_file
 from glasshouse.report.format import rate
 from glasshouse.report.html import picture_style
 from glasshouse.report.pictures.axes import element, picture
@@ -112,7 +114,7 @@ def bench(
     mine = registered_by(file)
     on_records = [name for name in mine if find_attack(name).kind == "records"]
     if not on:
-        able = {"digits": bool(on_records), "graph": importlib.util.find_spec("torch_geometric") is not None}
+        able = {"digits": bool(on_records), "graph": find_spec("torch_geometric") is not None}
         wanted = {name: one for name, one in wanted.items() if able[name]}
     if not wanted:
         raise InputError(f"{file}: {mine[0]} needs a graph. Run: pip install 'glasshouse[graph]'")
@@ -223,3 +225,51 @@ def _for_paper(style: str) -> str:
         elif line.startswith("svg ") and "--c:" not in line:
             lines.append(line)
     return re.sub(r"var\((--\w+)\)", lambda one: colours[one[1]], "\n".join(lines))
+
+
+@app.command()
+def reproduce(
+    name: Annotated[str, typer.Argument(help="Name of an experiment, or all; an unknown name lists them.")],
+    preset: Annotated[str, typer.Option(help="Size of the experiment: quick or paper.")] = "quick",
+    dataset: Annotated[list[str] | None, typer.Option(help="Data set to use; may be repeated.")] = None,
+    out: Annotated[Path, typer.Option(help="Folder for CSV, pictures and Markdown.")] = Path("results"),
+    pools: Annotated[Path, typer.Option(help="Folder that keeps models and scores.")] = Path("runs/pools"),
+    part: Annotated[str | None, typer.Option(help="Run only this part of the experiment, such as gibbs.")] = None,
+    seed: Seed = 0,
+    workers: Annotated[
+        int, typer.Option(min=1, help="Number of processes that attack targets of a graph in parallel.")
+    ] = 1,
+    lanes: Annotated[int, typer.Option(min=1, help="With all: number of data sets that run in parallel.")] = 1,
+    quiet: Quiet = False,
+) -> None:
+    """Run an experiment of the paper and print our figures next to those of the paper."""
+    _find_experiments()
+    import glasshouse_experiments as experiments
+
+    options: dict[str, Any] = {"preset": preset, "datasets": dataset or None, "out": out, "pools": pools, "seed": seed}
+    options |= {"workers": workers, "progress": False if quiet else None}
+    console = Console(width=None if sys.stdout.isatty() else 160)
+    every = name == "all"
+    if every and part is not None:
+        raise InputError("--part: all runs every part; give the name of one experiment.")
+    if lanes > 1 and not every:
+        raise InputError("--lanes: only all runs data sets in parallel; for one experiment, use --workers.")
+    with sharing():  # tables of public data
+        if every:
+            found = experiments.reproduce_all(lanes=lanes, **options)
+        else:
+            found = iter([(name, experiments.reproduce(name, part=part, **options))])
+        for title, table in found:
+            experiments.show(table, title=f"{title}, preset {preset}", console=console)
+
+
+def _find_experiments() -> None:
+    """Make the package of the paper's experiments importable; the one beside ``src`` in a source tree comes first."""
+    beside = Path(__file__).resolve().parents[3] / "experiments"
+    if (beside / "glasshouse_experiments").is_dir():
+        sys.path.insert(0, str(beside))
+    elif find_spec("glasshouse_experiments") is None:
+        raise InputError(
+            "reproduce: the paper's experiments are not part of the installed package. In a source tree of Glasshouse, "
+            "run: pip install ./experiments"
+        )

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from glasshouse import InputError
-from glasshouse.config.tables.columns import as_number, date_reader, is_number
+from glasshouse.config.columns import as_number, date_reader, is_number
 
 NUMBERS = st.floats(allow_nan=False, allow_infinity=False, width=32)
 

@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from glasshouse.attacks.shared.prior import prior_weights
-from glasshouse.attacks.stacking import targets
-from glasshouse.attacks.stacking.targets import LARGEST_UNLIKENESS, Likeness, steadied
+from glasshouse.attacks import cross_fit as targets
+from glasshouse.attacks.cross_fit import LARGEST_UNLIKENESS, Likeness, steadied
+from glasshouse.attacks.prior import prior_weights
 
 
 def test_targets_of_the_same_kind_are_not_unlike() -> None:
@@ -81,7 +81,7 @@ def test_many_answers_are_matched_by_a_part_of_them(monkeypatch: pytest.MonkeyPa
     answers = np.random.default_rng(0).normal(size=(4, 3000))
     weights = np.random.default_rng(1).uniform(0.5, 1.5, size=(4, 3000))
     all_of_them = Likeness.of(answers, weights)
-    monkeypatch.setattr(targets, "_MOST", 1000)
+    monkeypatch.setattr(targets, "_ANSWERS", 1000)
     some = Likeness.of(answers, weights)
     assert (some.centre[:2] == all_of_them.centre[:2]).all()
     assert some.centre[2:] == pytest.approx(all_of_them.centre[2:], abs=0.03)

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.preprocessing import OneHotEncoder
 
-from glasshouse.config.tables.columns import (
+from glasshouse.config.columns import (
     Column,
     Decimal,
     Rows,

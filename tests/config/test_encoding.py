@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from glasshouse import InputError
-from glasshouse.config.tables.columns import Column, read_column
-from glasshouse.config.tables.records import encode
+from glasshouse.config.columns import Column, read_column
+from glasshouse.config.records import encode
 from glasshouse.io.limits import memory_limit
 
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from glasshouse.config.tables.columns import TableSection
+from glasshouse.config.columns import TableSection
 from glasshouse.config.yaml_model import faults_of
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression
 
-from glasshouse.attacks.stacking.learners import Boosted, Linear
+from glasshouse.attacks.learners import Boosted, Linear
 
 
 def test_a_single_wild_value_does_not_rule_the_line() -> None:

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from glasshouse import InputError
-from glasshouse.config.tables.columns import TableSection
-from glasshouse.config.tables.records import read_records, refuse_telling
+from glasshouse.config.columns import TableSection
+from glasshouse.config.records import read_records, refuse_telling
 
 TABLE = "who,age,label,split\nann,30,yes,train\nbob,41,no,test\ncyd,52,yes,train\n"
 

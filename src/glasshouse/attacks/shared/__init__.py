@@ -1,1 +1,0 @@
-"""What several attacks share: moments of in- and out-models, expected confidence, priors, small learners."""
