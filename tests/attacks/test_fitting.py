@@ -4,13 +4,14 @@ import _thread
 import signal
 import threading
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import pytest
 
 from glasshouse.attacks.cross_fit import Rows, count_fits, cross_fit
 from glasshouse.attacks.learners import Boosted, Learner, Linear, Predictor
-from glasshouse.core.arrays import BoolArray, FloatArray
+from glasshouse.core.arrays import BoolArray, FloatArray, IntArray
 from glasshouse.core.randomness import seed_for
 
 LEARNERS: dict[str, Learner] = {"linear": Linear(), "boosted": Boosted(rounds=20, fits=1)}
@@ -78,6 +79,26 @@ def test_boosting_is_taken_where_a_line_sees_nothing() -> None:
     members = rows[:, :, 0] * rows[:, :, 1] > 0
     fit = cross_fit(kept(rows), members, groups=GROUPS, folds=np.zeros(2000, dtype=int), learners=LEARNERS, seed=0)
     assert fit.learner == "boosted"
+
+
+def test_of_many_records_a_part_picks_the_learner_and_it_judges_all_as_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows, members = examples()
+    folds, options = np.arange(300) % 2, dict[str, Any]({"groups": GROUPS, "learners": LEARNERS, "seed": 0})
+    whole = cross_fit(kept(rows), members, folds=folds, **options)
+    asked: list[int] = []
+
+    def noted(target: int, records: IntArray) -> FloatArray:
+        asked.append(len(records))
+        return kept(rows)(target, records)
+
+    monkeypatch.setattr("glasshouse.attacks.stacking.fitting._COMPARED", 400)
+    part = cross_fit(noted, members, folds=folds, **options)
+    assert (part.held_out == whole.held_out).all()
+    assert part.learner == whole.learner
+    plain = np.logaddexp(0, np.where(members, -part.held_out, part.held_out))[:, ::3].mean()
+    np.testing.assert_allclose(part.log_loss[part.learner], plain)
+    assert part.log_loss != whole.log_loss
+    assert sorted(asked[-16:]) == [50] * 8 + [150] * 8  # by target and fold: first every third record, then all
 
 
 @pytest.mark.parametrize("count", [1, 3])

@@ -119,3 +119,57 @@ def test_candidates_are_known_attacks_and_bad_ones_are_refused() -> None:
     evidence, _ = gaussian_evidence(records=50, models=2, shift=1.0, seed=0)
     with pytest.raises(InputError, match="best cannot pick.*train 4 or more"):
         Best().score(evidence)
+
+
+def found(share: np.ndarray, seed: int = 0) -> Callable[[], tuple[Attack[Any], Scored]]:
+    """An attack that finds this share of the members, [T] of each target, above all others; the rest is chance."""
+    members = np.random.default_rng(7).random((len(share), 1000)) < 0.5
+    random = np.random.default_rng(seed)
+    scores = random.random(members.shape) + 2.0 * members * (random.random(members.shape) < share[:, None])
+    return lambda: (BASE(), list(zip(scores, members, strict=True)))
+
+
+def test_the_usual_attack_stays_unless_another_finds_clearly_more_on_the_same_targets() -> None:
+    level, noise = np.full(6, 0.3), np.array([0.3, -0.2, 0.3, -0.2, 0.3, -0.2])
+    usual, luckier, better = found(level), found(level + noise, 1), found(level + 0.1, 2)
+    trials = {"luckier": luckier, "usual": usual}
+    assert pick_best(trials, [0.01]).name == "luckier"
+    kept = pick_best(trials, [0.01], usual="usual")
+    assert kept.name == "usual"
+    assert "next luckier" in kept.reason
+    assert kept.reason.endswith("; no other clearly finds more.")
+    pick = pick_best({**trials, "better": better, "best": found(level + 0.2, 3)}, [0.01], usual="usual")
+    assert pick.name == "best"  # of those that are clearly better, the one that finds most
+    assert "clearly" not in pick.reason
+
+
+def test_only_targets_that_both_attacked_are_compared() -> None:
+    """A usual attack that judged two of six targets is compared on those two."""
+    attack, scored = found(np.full(6, 0.3))()
+    level = np.array([0.1, 0.1, 0.9, 0.9, 0.9, 0.9])
+    worse = found(level, 1)
+    assert pick_best({"usual": lambda: (attack, scored), "worse": worse}, [0.01], usual="usual").name == "worse"
+    assert pick_best({"usual": lambda: (attack, scored[:2]), "worse": worse}, [0.01], usual="usual").name == "usual"
+    others = [(scores, ~members) for scores, members in scored]
+    assert pick_best({"usual": lambda: (attack, others), "worse": worse}, [0.01], usual="usual").name == "usual"
+
+
+def test_of_many_records_the_others_are_tried_on_a_part_and_the_pick_scores_all(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    evidence, _ = gaussian_evidence(records=600, models=6, shift=1.5, seed=0)
+    monkeypatch.setattr("glasshouse.evaluation.best._ENOUGH", 200)
+    tried: dict[str, int] = {}
+
+    def noted(trials: Any, fprs: Any, *, usual: str | None = None) -> Any:
+        tried.update({name: len(trial()[1][0][0]) for name, trial in trials.items()})
+        return pick_best(trials, fprs, usual=usual)
+
+    monkeypatch.setattr("glasshouse.evaluation.best.pick_best", noted)
+    prior = np.linspace(0.4, 0.6, 600)
+    pick = Best(candidates=("base", "stacked"), prior=prior, fprs=(0.1,)).pick(evidence)
+    assert tried == {"base": 200, "stacked": 200}
+    assert all(len(scores) == len(members) == 600 for scores, members in pick.simulated)
+    plain = create(pick.name, shared={"prior": prior}).tuned(evidence)
+    assert (pick.attack.score(evidence) == plain.score(evidence)).all()
+    assert pick.reason.endswith("They were compared on 200 of the records.")

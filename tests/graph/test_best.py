@@ -43,7 +43,7 @@ def test_an_outcome_is_that_of_the_picked_attack_with_the_reason_beside_it(candi
 
 def test_candidates_are_what_a_scene_offers(monkeypatch: pytest.MonkeyPatch) -> None:
     tried: list[list[str]] = []
-    monkeypatch.setattr("glasshouse.evaluation.best.pick_best", lambda trials, fprs: tried.append(list(trials)))
+    monkeypatch.setattr("glasshouse.evaluation.best.pick_best", lambda trials, *_, **__: tried.append(list(trials)))
     scene = trained_scene()
     whole = Scene(scene.data, scene.target, scene.shadows, scene.shadow_members, setting="transductive")
     for view in (scene, whole, scene.evidence):

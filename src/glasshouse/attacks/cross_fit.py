@@ -189,6 +189,7 @@ Rows = Callable[[int, Positions], FloatArray]
 
 _AND = " + "  # between the names of learners whose mean is meant
 _BLOCK = 1 << 13  # records that are handled at once
+_COMPARED = 400_000  # pairs of a simulated target and a record on which learners are compared; more tell no more
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -201,7 +202,7 @@ class CrossFit:
     folds: Positions  # [N] the fold of each record
     held_out: FloatArray  # [T, N] log-odds of the simulated targets, learned without their group and the record's fold
     learner: str  # in use, with the smallest log loss on held-out targets; or "first + second", their mean
-    log_loss: Mapping[str, float]  # of every learner, and of every mean of some of them
+    log_loss: Mapping[str, float]  # of every learner, and of every mean of some; of many records on a part of them
     jobs: int = 1  # number of predictors that judge a new target in parallel; -1 for one per core
 
     @property
@@ -251,7 +252,8 @@ def cross_fit(
     """Fit every learner group by group and fold by fold; pick one, or the mean of several, by held-out targets.
 
     Members are [T, N], of each simulated target. ``rows``, called with the number of a simulated target and positions
-    [R] of records, gives their features [R, F]; it is asked only for the rows of one fit, or for a block to judge.
+    [R] of records, gives their features [R, F]; it is asked only for the rows of one fit, or for a block to judge. Of
+    very many records, the learners are compared on a part, and only those that are used judge the rest.
     """
     each = np.unique(groups).tolist()
     count = int(folds.max()) + 1
@@ -263,14 +265,20 @@ def cross_fit(
         done(1)
         return learned
 
-    def judge(target: int, held_out: Mapping[str, FloatArray]) -> None:
-        for fold in range(count):
-            for records in in_blocks(np.flatnonzero(folds == fold)):
-                asked = rows(target, records)
-                for name in learners:
-                    predictor = found[_Part(fold, int(groups[target]), name)]
-                    held_out[name][target, records] = predictor.log_odds(asked)
+    def judge(names: Iterable[str], asked: Positions) -> dict[str, FloatArray]:
+        judged = {name: np.empty((len(groups), len(asked))) for name in names}  # large: after the rows of fits are gone
 
+        def of_target(target: int) -> None:
+            for fold in range(count):
+                for at in in_blocks(np.flatnonzero(folds[asked] == fold)):
+                    given = rows(target, asked[at])
+                    for name, odds in judged.items():
+                        odds[target, at] = found[_Part(fold, int(groups[target]), name)].log_odds(given)
+
+        in_threads(of_target, range(len(groups)), jobs=jobs)
+        return judged
+
+    few = np.arange(0, members.shape[1], -(-members.size // _COMPARED))
     # each fit stays on one core, so that its result does not depend on the number of cores; scikit-learn empties the
     # filters of warnings for a moment in every fit, and in threads warns of that itself: nothing of it reaches the user
     with ONE_CORE, warnings.catch_warnings(record=True):
@@ -285,17 +293,15 @@ def cross_fit(
                 found[part] = predictor
                 held_out[part.name][np.ix_(groups == part.group, folds == part.fold)] = judged
                 done(1)
+            loss = compared({name: odds[:, few] for name, odds in held_out.items()}, members[:, few])
+            best = min(loss, key=loss.__getitem__)
         else:
             found = dict(zip(parts, in_threads(fit, parts, jobs=jobs), strict=True))
-            # large: not before the rows of fits are gone
-            held_out = {name: np.empty(members.shape) for name in learners}
-            in_threads(lambda target: judge(target, held_out), range(len(groups)), jobs=jobs)
-    loss = {}
-    for size in range(1, len(learners) + 1):
-        for some in itertools.combinations(learners, size):
-            odds = (np.mean(rows_of, axis=0) for rows_of in zip(*(held_out[name] for name in some), strict=True))
-            loss[_AND.join(some)] = float(log_losses(odds, members).mean())
-    best = min(loss, key=loss.__getitem__)
+            held_out = judge(learners, few)
+            loss = compared(held_out, members[:, few])
+            best = min(loss, key=loss.__getitem__)
+            if len(few) < members.shape[1]:  # trees take long: only what is used judges all records
+                held_out = judge(best.split(_AND), np.arange(members.shape[1]))
     kept, *others = (held_out[name] for name in best.split(_AND))
     if others:
         for row, rest in zip(kept, zip(*others, strict=True), strict=True):
@@ -311,6 +317,16 @@ def cross_fit(
         log_loss=loss,
         jobs=jobs,
     )
+
+
+def compared(held_out: Mapping[str, FloatArray], members: BoolArray) -> dict[str, float]:
+    """Mean log loss of every learner, and of every mean of some, by log-odds [T, R] of held-out simulated targets."""
+    loss = {}
+    for size in range(1, len(held_out) + 1):
+        for some in itertools.combinations(held_out, size):
+            odds = (np.mean(rows_of, axis=0) for rows_of in zip(*(held_out[name] for name in some), strict=True))
+            loss[_AND.join(some)] = float(log_losses(odds, members).mean())
+    return loss
 
 
 class _Part(NamedTuple):
@@ -419,7 +435,7 @@ def clearly_finds(odds: FloatArray, members: BoolArray) -> bool:
     """Whether log-odds [T, N] of simulated targets with members [T, N] are far better than their share alone."""
     share = members.mean(axis=1, keepdims=True)
     blind = log_losses(np.broadcast_to(logit(np.clip(share, 1e-9, 1 - 1e-9)), members.shape), members)
-    return bool(_gain(blind, log_losses(odds, members)) > _CLEARLY)
+    return bool(standard_gain(blind, log_losses(odds, members)) > _CLEARLY)
 
 
 def part_of_simple(learned: FloatArray, simple: FloatArray, members: BoolArray) -> float:
@@ -430,16 +446,16 @@ def part_of_simple(learned: FloatArray, simple: FloatArray, members: BoolArray) 
     more there by a standard error. A simple attack that is not far better than a coin has no part.
     """
     plain = log_losses(simple, members)
-    if _gain(np.full(len(plain), np.log(2)), plain) <= _CLEARLY:
+    if standard_gain(np.full(len(plain), np.log(2)), plain) <= _CLEARLY:
         return 0.0
     usual, found = power_at_low_rates(simple, members), {}
     for part in (0.0, 0.5):
-        if _gain(plain, log_losses(_mixed(learned, simple, part), members)) > 1:
+        if standard_gain(plain, log_losses(_mixed(learned, simple, part), members)) > 1:
             found[part] = power_at_low_rates(_mixed(learned, simple, part), members)
     if not found:
         return 1.0
     best = max(found, key=lambda part: float(found[part].mean()))
-    return 1.0 if _gain(found[best], usual) < -1 else best
+    return 1.0 if standard_gain(found[best], usual) < -1 else best
 
 
 def _mixed(learned: FloatArray, simple: FloatArray, part: float) -> Iterator[FloatArray]:
@@ -459,8 +475,8 @@ def power_at_low_rates(odds: Iterable[FloatArray], members: BoolArray) -> FloatA
     return found
 
 
-def _gain(before: FloatArray, after: FloatArray) -> float:
-    """By how many standard errors the figures [T] became smaller."""
+def standard_gain(before: FloatArray, after: FloatArray) -> float:
+    """By how many standard errors the figures [T], paired by target, became smaller."""
     gain = before - after
     error = gain.std(ddof=1) / np.sqrt(len(gain))
     return float(gain.mean() / error) if error else float(np.sign(gain.mean()) * np.inf if gain.any() else 0.0)

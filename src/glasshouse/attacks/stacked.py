@@ -47,6 +47,7 @@ class StackedFit(NamedTuple):
 
     parameters: tuple[object, ...]  # those of the attack that affect the learning
     plan: TargetPlan  # the simulated targets
+    usual: tuple[tuple[Usual, ...], tuple[Usual, ...]]  # of each simulated target's references, and of each panel
     fit: CrossFit  # the posterior; its held-out log-odds have BASE's part in them
     share: float  # of members among simulated targets
     base: BASE  # tuned to the pool
@@ -197,7 +198,11 @@ class Stacked(StackedParameters, Attack):
         evidence = evidence.losses_alone(details=False)
         plan = plan_targets(evidence.shadow_members, targets=self.targets, seed=self.seed, enough=ENOUGH)
         members = evidence.shadow_members[plan.targets]
-        usual = [usual_of(evidence, references, mode=self.mode) for references in plan.references]
+        shared: dict[bytes, Usual] = {}  # a pair has the same references, and panels are references too
+        for some in (*plan.references, *plan.panels):
+            if some.tobytes() not in shared:
+                shared[some.tobytes()] = usual_of(evidence, some, mode=self.mode)
+        usual, of_panels = (tuple(shared[some.tobytes()] for some in sets) for sets in (plan.references, plan.panels))
 
         def rows(number: int, records: Positions) -> NDArray[Any]:
             references = plan.references[number]
@@ -230,18 +235,18 @@ class Stacked(StackedParameters, Attack):
         for odds, simple in zip(fit.held_out, plain, strict=True):  # in place: each is as large as the losses
             odds[:] = (1 - part) * odds + part * simple
         share = float(members.mean())
-        return StackedFit(self._parameters, plan, fit, share, base, line, part, clear)
+        return StackedFit(self._parameters, plan, (usual, of_panels), fit, share, base, line, part, clear)
 
     def _learned(self, evidence: Evidence, known: StackedFit, *, learner: str | None, place: int | None) -> FloatArray:
         """Log-odds of the target by what was learned, [N]."""
         # a mean over panels varies less than the scores of simulated targets, which matters if nothing else does
         evidence = evidence.losses_alone(details=False)
-        panels, group = known.plan.panels if known.clear else known.plan.panels[:1], None
+        own, of_panels = known.usual
+        panels, group = list(zip(known.plan.panels, of_panels, strict=True))[: None if known.clear else 1], None
         if place is not None:
-            panels, group = known.plan.references[place : place + 1], int(known.plan.groups[place])
+            panels, group = [(known.plan.references[place], own[place])], int(known.plan.groups[place])
         found = np.zeros(evidence.records)
-        for panel in panels:
-            usual = usual_of(evidence, panel, mode=self.mode)
+        for panel, usual in panels:
             for records in in_blocks(np.arange(evidence.records)):
                 rows = self._rows(evidence, panel, usual, records=records)
                 found[records] += known.fit.log_odds(rows, learner=learner, records=records, group=group)
