@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
@@ -15,6 +16,7 @@ from glasshouse.core.errors import InputError
 from glasshouse.core.numerics import log_mean_exp, loss_to_margin
 from glasshouse.evidence import Evidence, Mode
 from glasshouse.evidence.simulation import at_rows
+from glasshouse.evidence.units import UnitView
 
 Features = dict[str, FloatArray]
 _LARGEST = 1e15  # a loss of 1e300 is finite, but its square is not, and learners square, in single precision
@@ -31,6 +33,7 @@ class Usual(NamedTuple):
     # has two models there)
     sides: dict[str, tuple[float, VariancePrior | None]]
     parts: Usual | None = None  # the same of the parts of records, if there are any
+    summed: Mapping[str, FloatArray] = {}  # what `summed_parts` found for these records, which takes long
 
 
 def usual_of(evidence: Evidence, references: Positions, *, mode: Mode) -> Usual:
@@ -47,16 +50,16 @@ def usual_of(evidence: Evidence, references: Positions, *, mode: Mode) -> Usual:
     usual = _usual(known, members)
     if evidence.parts is None:
         return usual
-    owner = evidence.parts.losses()[2]
-    of_parts = references if references.shape[1] == 1 else references[:, owner]
-    return usual._replace(parts=usual_of(evidence.of_parts(), of_parts, mode=mode))
+    view = UnitView.of_parts(evidence)
+    of_parts = references if references.shape[1] == 1 else references[:, view.units.rows]
+    return usual._replace(parts=usual_of(view.rows, of_parts, mode=mode))
 
 
 def record_features(evidence: Evidence, *, mode: Mode, usual: Usual | None = None) -> Features:
     """Log-confidence, margin, and how both compare with the shadow models', by name, [N] each.
 
     Online, a side without models has the mean of the other side, moved by the usual shift between the sides. Of records
-    with parts also what compares each part with the shadow models', summed.
+    with parts also what compares each part with the shadow models', summed, unless that is known.
     """
     target, shadows, members = evidence.target_loss, evidence.shadow_loss, evidence.shadow_members
     if usual is None and evidence.parts is not None:
@@ -85,20 +88,19 @@ def record_features(evidence: Evidence, *, mode: Mode, usual: Usual | None = Non
     if mode == "online":
         (outside, own_outside), (inside, own_inside) = densities
         found["ratio"], found["own_ratio"] = inside - outside, own_inside - own_outside
-    if evidence.parts is not None:
-        found |= _summed(evidence, mode=mode, usual=usual.parts)
+    found |= usual.summed or summed_parts(evidence, mode=mode, usual=usual)
     return {name: np.clip(values, -_LARGEST, _LARGEST) for name, values in found.items()}
 
 
-def _summed(evidence: Evidence, *, mode: Mode, usual: Usual | None) -> Features:
+def summed_parts(evidence: Evidence, *, mode: Mode, usual: Usual) -> Features:
     """What compares a part of a record with the shadow models', summed over its parts, by name, [N] each."""
     found: dict[str, list[FloatArray]] = {}
-    for some in np.split(np.arange(evidence.records), range(_FEW, evidence.records, _FEW)):
-        few = evidence.of_records(some)
-        assert few.parts is not None  # noqa: S101 (for the type checker: the caller looked)
-        for name, values in record_features(few.of_parts(), mode=mode, usual=usual).items():
+    blocks = np.split(np.arange(evidence.records), range(_FEW, evidence.records, _FEW))
+    for some in [] if evidence.parts is None else blocks:
+        view = UnitView.of_parts(evidence.of_records(some))
+        for name, values in record_features(view.rows, mode=mode, usual=usual.parts).items():
             if name in _OF_PARTS:
-                found.setdefault(f"parts_{name}", []).append(np.add.reduceat(values, few.parts.offsets[:-1]))
+                found.setdefault(f"parts_{name}", []).append(view.units.sums(values))
     return {name: np.concatenate(values) for name, values in found.items()}
 
 
