@@ -32,7 +32,8 @@ from torch import nn
 
 from glasshouse import CausalLMTrainer, Evidence, LoRA, Population, TokenLoss, audit, tokenized
 from glasshouse.attacks import create
-from glasshouse.evaluation import auc, roc
+from glasshouse.evaluation import Metrics, evaluate, tpr_at_fpr
+from glasshouse.evaluation.difference import Difference, tpr_difference
 from glasshouse.evidence import collect
 from glasshouse.pool import ShadowPool
 from glasshouse.query.own_loss import OwnLoss
@@ -40,7 +41,7 @@ from glasshouse.query.own_loss import OwnLoss
 WITH_POOL = ("base", "lira", "rmia", "base-parts", "lira-parts", "stacked")
 ALONE = ("loss", "zlib", "min-k", "min-k++", "wbc", "ez-mia")
 RESAMPLED = 400
-FPRS = (0.01, 0.001)
+TUNINGS = ("all weights", "adapters")
 
 
 class Size(NamedTuple):
@@ -68,6 +69,7 @@ class Plan:
     batch: int
     long: tuple[int, int]  # texts and tokens of the largest evidence
     device: str
+    fpr: float = 0.01  # at which attacks are compared
 
 
 SMALL = Size("0.4 M", 96, 2, 3e-3, 1e-3, 4e-3)
@@ -76,7 +78,7 @@ FULL = Plan(
     sizes=(SMALL, LARGE), audited=4000, base=20_000, length=80, pretraining=6, first_batch=128, tuning=3, batch=32,
     long=(10_000, 512), device="cuda",
 )  # fmt: skip
-ON_CPU = replace(FULL, sizes=(SMALL,), audited=1600, base=5000, length=64, pretraining=3, first_batch=32, device="cpu")
+ON_CPU = replace(FULL, sizes=(SMALL,), audited=1600, base=5000, length=64, pretraining=3, first_batch=8, device="cpu")
 TINY = Plan(
     sizes=(SMALL._replace(width=16, layers=1),), audited=200, base=400, length=24, pretraining=2, first_batch=64,
     tuning=4, batch=16,
@@ -132,20 +134,20 @@ class Row(NamedTuple):
     size: str
     tuning: str
     perplexity: tuple[float, float, float]  # before fine-tuning, of members and of others after it
-    figures: dict[str, tuple[float, ...]]  # AUC, then the rate at each false-positive rate
-    spread: dict[str, tuple[tuple[float, float], ...]]  # 95 % intervals
-    times: tuple[float, float, float]  # base-parts' rate at 1 % over EZ-MIA's, with its interval
-    beside: tuple[float, float, float]  # stacked's rate at 1 % less that of the best single attack
+    figures: dict[str, Metrics]
+    times: tuple[float, float, float]  # base-parts' rate over EZ-MIA's, with its interval
+    best: str  # the best single attack
+    beside: Difference  # stacked's rate less that of the best single attack
 
 
-def measure(corpus: Corpus, size: Size, plan: Plan) -> list[Row]:
-    """Audits of one size on one corpus: all weights, and adapters."""
+def measure(corpus: Corpus, size: Size, plan: Plan, tunings: Sequence[str] = TUNINGS) -> list[Row]:
+    """Audits of one size on one corpus, one for each way to fine-tune."""
     audited = corpus.population(range(len(corpus.texts) - plan.audited, len(corpus.texts)), plan.length)
     before = pretrained(corpus, size, plan)
     members = np.zeros(plan.audited, dtype=np.bool_)
     members[np.random.default_rng(0).permutation(plan.audited)[: plan.audited // 2]] = True
     rows = []
-    for tuning in ("all weights", "adapters"):
+    for tuning in tunings:
         trainer = tuner(before, size, plan, adapters=tuning == "adapters")
         result = audit(
             audited, members=members, trainer=trainer, loss=TokenLoss(reference=before, details=True), shadows=8,
@@ -154,17 +156,28 @@ def measure(corpus: Corpus, size: Size, plan: Plan) -> list[Row]:
         if result.left_out:
             raise RuntimeError(f"{dict(result.left_out)}")
         scores = {name: result.outcomes[name].scores for name in (*WITH_POOL, *ALONE)}
-        rows.append(row_of(corpus.name, size.name, tuning, result.evidence, scores, members))
+        rows.append(row_of(corpus.name, size.name, tuning, result.evidence, scores, members, fpr=plan.fpr))
         print(table(rows[-1:]), flush=True)
     return rows
 
 
 def row_of(
-    corpus: str, size: str, tuning: str, evidence: Evidence, scores: dict[str, Any], members: NDArray[np.bool_]
+    corpus: str,
+    size: str,
+    tuning: str,
+    evidence: Evidence,
+    scores: dict[str, NDArray[np.float64]],
+    members: NDArray[np.bool_],
+    *,
+    fpr: float,
 ) -> Row:
     """One audit, with all figures and their intervals."""
-    values, spread, times, beside = figures(scores, members)
-    return Row(corpus, size, tuning, perplexities(evidence, members), values, spread, times, beside)
+    found = {name: evaluate(one, members, fprs=[fpr]) for name, one in scores.items()}
+    best = max((name for name in found if name != "stacked"), key=lambda name: found[name].rates[0].estimate)
+    pair = (scores[best], members), (scores["stacked"], members)
+    beside = tpr_difference(*pair, fpr=fpr, resampling="paired")
+    times = ratio(scores["base-parts"], scores["ez-mia"], members, fpr)
+    return Row(corpus, size, tuning, perplexities(evidence, members), found, times, best, beside)
 
 
 def pretrained(corpus: Corpus, size: Size, plan: Plan) -> nn.Module:
@@ -196,37 +209,18 @@ def perplexities(evidence: Evidence, members: NDArray[np.bool_]) -> tuple[float,
     return before, inside, outside
 
 
-def told(scores: NDArray[np.float64], members: NDArray[np.bool_]) -> tuple[float, ...]:
-    """AUC, and the rate at each false-positive rate."""
-    curve = roc(scores, members)
-    return (float(auc(scores, members)), *(float(curve.tpr[curve.fpr <= fpr + 1e-12].max()) for fpr in FPRS))
-
-
-def figures(scores: dict[str, Any], members: NDArray[np.bool_]) -> tuple[Any, ...]:
-    """All figures, and 95 % intervals by resampling members and others."""
-    random, found = np.random.default_rng(0), {name: told(one, members) for name, one in scores.items()}
+def ratio(
+    one: NDArray[np.float64], other: NDArray[np.float64], members: NDArray[np.bool_], fpr: float
+) -> tuple[float, float, float]:
+    """How many times the rate of one attack is that of another; 95 % by resampling members and others."""
+    random, found = np.random.default_rng(0), []
     inside, outside = np.flatnonzero(members), np.flatnonzero(~members)
-    drawn = []
-    for _ in range(RESAMPLED):
-        at = np.concatenate([random.choice(one, len(one)) for one in (inside, outside)])
-        drawn.append({name: told(one[at], members[at]) for name, one in scores.items()})
-    spread = {name: tuple(between([one[name][at] for one in drawn]) for at in range(1 + len(FPRS))) for name in scores}
-    best = max((name for name in scores if name != "stacked"), key=lambda name: found[name][1])
-
-    def ratio(one: dict[str, tuple[float, ...]]) -> float:
-        return one["base-parts"][1] / max(one["ez-mia"][1], 1 / len(inside))
-
-    def beside(one: dict[str, tuple[float, ...]]) -> float:
-        return one["stacked"][1] - one[best][1]
-
-    pairs = [(of(found), *between([of(one) for one in drawn])) for of in (ratio, beside)]
-    return found, spread, *pairs
-
-
-def between(drawn: Sequence[float]) -> tuple[float, float]:
-    """The middle 95 %."""
-    low, high = np.quantile(drawn, (0.025, 0.975))
-    return float(low), float(high)
+    for draw in range(1 + RESAMPLED):
+        at = np.concatenate([random.choice(some, len(some)) if draw else some for some in (inside, outside)])
+        first, second = (tpr_at_fpr(scores[at], members[at], fpr=fpr) for scores in (one, other))
+        found.append(first / max(second, 1 / len(inside)))
+    low, high = np.quantile(found[1:], (0.025, 0.975))
+    return found[0], float(low), float(high)
 
 
 def timed(work: Callable[[], Any], device: str) -> tuple[float, float, Any]:
@@ -311,20 +305,23 @@ def table(rows: Sequence[Row]) -> str:
     lines = []
     for row in rows:
         before, inside, outside = row.perplexity
+        low, high = row.beside.interval
+        fpr = f"{100 * next(iter(row.figures.values())).rates[0].wanted:g} %"
         lines += [
             f"### {row.corpus}, {row.size} parameters, {row.tuning}",
             "",
             f"Perplexity {before:.1f} before fine-tuning; after it {inside:.1f} of members, {outside:.1f} of others. "
-            f"`base-parts` over `ez-mia` at 1 %: {row.times[0]:.1f} times ({row.times[1]:.1f}–{row.times[2]:.1f}). "
-            f"`stacked` less the best single attack: {100 * row.beside[0]:+.1f} points ({100 * row.beside[1]:+.1f} to "
-            f"{100 * row.beside[2]:+.1f}).",
+            f"`base-parts` over `ez-mia` at {fpr}: {row.times[0]:.1f} times ({row.times[1]:.1f}–{row.times[2]:.1f}). "
+            f"`stacked` less `{row.best}`, the best single attack: {100 * row.beside.value:+.1f} points "
+            f"({100 * low:+.1f} to {100 * high:+.1f}).",
             "",
-            "| attack | AUC | TPR at 1 % | at 0.1 % |",
-            "| --- | --- | --- | --- |",
+            f"| attack | AUC | TPR at {fpr} |",
+            "| --- | --- | --- |",
         ]
-        for name, values in row.figures.items():
-            cells = " | ".join(shown(*one) for one in zip(values, row.spread[name], strict=True))
-            lines.append(f"| {name} | {cells} |")
+        for name, figures in row.figures.items():
+            (rate,) = figures.rates
+            cells = shown(figures.auc, figures.auc_interval), shown(rate.estimate, rate.interval)
+            lines.append(f"| {name} | {cells[0]} | {cells[1]} |")
         lines.append("")
     return "\n".join(lines)
 
@@ -382,8 +379,10 @@ def found(plan: Plan) -> str:
     return (
         f"{plan.audited} audited texts of at most {plan.length} tokens, half of them members; at most {plan.base} "
         f"other texts trained the model before fine-tuning, for {plan.pretraining} epochs; {plan.tuning} epochs of "
-        f"fine-tuning; eight shadow models. In per cent, with 95 % intervals from {RESAMPLED} resamples of the texts. "
-        f"Attacks from `loss` on have no shadow models; their reference is the model before fine-tuning."
+        f"fine-tuning; eight shadow models. In per cent, with 95 % intervals as in a report: DeLong's of the AUC, "
+        f"`tpr_intervals` of a TPR, `tpr_difference` (paired) of `stacked` less another attack; of how many times one "
+        f"TPR is another from {RESAMPLED} resamples of the texts. Attacks from `loss` on have no shadow models; their "
+        f"reference is the model before fine-tuning."
     )
 
 

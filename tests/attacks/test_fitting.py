@@ -91,7 +91,7 @@ def test_of_many_records_a_part_picks_the_learner_and_it_judges_all_as_ever(monk
         asked.append(len(records))
         return kept(rows)(target, records)
 
-    monkeypatch.setattr("glasshouse.attacks.stacking.fitting._COMPARED", 400)
+    monkeypatch.setattr("glasshouse.attacks.cross_fit._COMPARED", 400)
     part = cross_fit(noted, members, folds=folds, **options)
     assert (part.held_out == whole.held_out).all()
     assert part.learner == whole.learner

@@ -65,5 +65,5 @@ def test_a_shadow_model_in_the_targets_place_has_its_own_details() -> None:
 def test_what_is_not_there_is_asked_for() -> None:
     with pytest.raises(InputError, match="looks at 'mean' of each part; pass loss=TokenLoss"):
         MinKPlusPlus().score(texts(reference=REFERENCE[None]))
-    with pytest.raises(InputError, match="looks at the tokens of texts"):
+    with pytest.raises(InputError, match="parts of records, such as tokens, and there are none: pass loss=TokenLoss"):
         Zlib().score(Evidence(target_loss=[0.1], shadow_loss=[[0.1]], shadow_members=[[1]]))

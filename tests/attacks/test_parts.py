@@ -74,5 +74,5 @@ def test_ragged_and_refusals() -> None:
         PartLosses(target=np.ones(3, np.float32), shadow=np.ones((1, 3), np.float32), offsets=np.array([0, 2]))
     with pytest.raises(InputError, match=r"shadow_parts: shape \(1, 2\)"):
         PartLosses(target=np.ones(3, np.float32), shadow=np.ones((1, 2), np.float32), offsets=np.array([0, 3]))
-    with pytest.raises(InputError, match="looks at parts of records, and there are none"):
+    with pytest.raises(InputError, match="looks at parts of records, such as tokens, and there are none"):
         PartsBASE().score(Evidence(target_loss=[0.1], shadow_loss=[[0.1]], shadow_members=[[1]]))

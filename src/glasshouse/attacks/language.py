@@ -14,10 +14,7 @@ import numpy as np
 
 from glasshouse.attacks.attack import Attack, register
 from glasshouse.core.arrays import FloatArray
-from glasshouse.core.errors import InputError
 from glasshouse.evidence import Evidence
-
-_NO_TOKENS = "it looks at the tokens of texts; pass loss=TokenLoss(). Leave it out."
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,15 +27,12 @@ class _OneModel(Attack):
 
     def score(self, evidence: Evidence) -> FloatArray:
         """Scores [N]; higher means member."""
-        if evidence.parts is None:
-            raise InputError(_NO_TOKENS)
-        parts = evidence.parts
+        parts = evidence.require_parts()
         loss = parts.detail("loss").astype(np.float64)
         details = {name: parts.detail(name).astype(np.float64) for name in self.looks_at}
-        ends = parts.offsets
         return np.array([
             self.of_text(loss[start:stop], **{name: one[start:stop] for name, one in details.items()})
-            for start, stop in itertools.pairwise(ends)
+            for start, stop in itertools.pairwise(parts.offsets)
         ])  # fmt: skip
 
     @abc.abstractmethod
@@ -63,8 +57,7 @@ class MinK(_OneModel):
 
     def of_text(self, loss: FloatArray, **details: FloatArray) -> float:
         """Minus the mean of the largest losses."""
-        count = max(1, int(len(loss) * self.share))
-        return -float(np.sort(loss)[-count:].mean())
+        return -float(np.sort(loss)[-max(1, int(len(loss) * self.share)) :].mean())
 
 
 @register("min-k++")
@@ -87,8 +80,7 @@ class MinKPlusPlus(_OneModel):
     def of_text(self, loss: FloatArray, **details: FloatArray) -> float:
         """The mean of the smallest standardised log-probabilities."""
         standard = (-loss - details["mean"]) / np.maximum(details["spread"], 1e-6)
-        count = max(1, int(len(loss) * self.share))
-        return float(np.sort(standard)[:count].mean())
+        return float(np.sort(standard)[: max(1, int(len(loss) * self.share))].mean())
 
 
 @register("ez-mia")
@@ -154,7 +146,6 @@ class Zlib(Attack):
 
     def score(self, evidence: Evidence) -> FloatArray:
         """Minus the ratio, [N]."""
-        if evidence.parts is None:
-            raise InputError(_NO_TOKENS)
-        size = np.add.reduceat(evidence.parts.detail("compressed"), evidence.parts.offsets[:-1])
+        parts = evidence.require_parts()
+        size = np.add.reduceat(parts.detail("compressed"), parts.offsets[:-1])
         return np.asarray(-evidence.target_loss / size)

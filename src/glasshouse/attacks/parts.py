@@ -8,51 +8,67 @@ target knows.
 
 from __future__ import annotations
 
-import abc
-from collections.abc import Iterator
+import dataclasses
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import ClassVar
-
-import numpy as np
+from typing import ClassVar, Self
 
 from glasshouse.attacks.attack import Attack, register
 from glasshouse.attacks.base import BASE
+from glasshouse.attacks.by_unit import ByUnit
 from glasshouse.attacks.lira import LiRA
 from glasshouse.core.arrays import BoolArray, FloatArray
+from glasshouse.core.randomness import some_of
 from glasshouse.evidence import Evidence, Mode
+from glasshouse.evidence.units import UnitView
+
+_ENOUGH = 2**18  # parts that an attack on parts is tuned on
 
 
 @dataclass(frozen=True, kw_only=True)
 class _Parts(Attack):
-    """What both share: each part as a record of its own, whose log ratios are summed."""
+    """What both share: a record is a unit of its parts, whose log ratios are summed."""
 
     needs_parts: ClassVar[bool] = True
     likelihood_ratio: ClassVar[bool] = True
     quick_simulation: ClassVar[bool] = True
+    on_part: ClassVar[Callable[..., Attack]]  # what scores each part, in log ratios
+    version: ClassVar[int] = 2
     mode: Mode = "online"
+    each_: Attack | None = dataclasses.field(default=None, repr=False, compare=False)  # tuned
 
-    @property
-    @abc.abstractmethod
-    def single(self) -> Attack:
-        """The attack on a part as a record of its own; its scores are log ratios."""
+    def check(self, members: BoolArray) -> None:
+        """Refuse a pool that the attack on each part refuses."""
+        self._each.check(members)
 
     def score(self, evidence: Evidence) -> FloatArray:
         """Sums of log ratios, [N]; higher means member."""
-        return self._sums(evidence, self.single.score(evidence.of_parts()))
+        return self._joined.score(UnitView.of_parts(evidence))
 
     def simulated_scores(self, evidence: Evidence) -> Iterator[tuple[FloatArray, BoolArray]]:
         """Scores and members of each simulated target: those of its parts, summed."""
-        of_parts = (one for one, _ in self.single.simulated_scores(evidence.of_parts()))
-        return ((self._sums(evidence, one), who) for one, who in zip(of_parts, evidence.shadow_members, strict=True))
+        return self._joined.simulated_scores(UnitView.of_parts(evidence))
 
-    @staticmethod
-    def _sums(evidence: Evidence, ratios: FloatArray) -> FloatArray:
-        assert evidence.parts is not None  # noqa: S101 (for the type checker: `of_parts` refuses)
-        return np.add.reduceat(ratios, evidence.parts.offsets[:-1])
+    def tuned(self, evidence: Evidence) -> Self:
+        """The same attack, its numbers chosen on some of the parts: a few numbers are known well from these."""
+        parts = evidence.require_parts()
+        most = max(1, int(_ENOUGH * evidence.records / len(parts.target)))
+        some = evidence.of_records(some_of(evidence.records, most, 0, "parts"))
+        return dataclasses.replace(self, each_=self._each.tuned(some.of_parts()))
+
+    @property
+    def _joined(self) -> ByUnit:
+        return ByUnit(attack=self.each_ or self._each, power=0.0)
+
+    @property
+    def _each(self) -> Attack:
+        return self.on_part(mode=self.mode)
 
 
 class _LogOdds(BASE):
     """BASE whose scores are the logits of its posteriors, which can be summed."""
+
+    posterior: ClassVar[bool] = False
 
     def _scored(self, ratios: FloatArray, members: BoolArray | None = None) -> FloatArray:
         return ratios
@@ -77,10 +93,7 @@ class PartsBASE(_Parts):
         array([ 1.14, -0.9 ])
     """
 
-    @property
-    def single(self) -> Attack:
-        """BASE, with log-odds as scores."""
-        return _LogOdds(mode=self.mode)
+    on_part: ClassVar[Callable[..., Attack]] = _LogOdds
 
 
 @register("lira-parts")
@@ -96,7 +109,4 @@ class PartsLiRA(_Parts):
         'online'
     """
 
-    @property
-    def single(self) -> Attack:
-        """LiRA."""
-        return LiRA(mode=self.mode)
+    on_part: ClassVar[Callable[..., Attack]] = LiRA

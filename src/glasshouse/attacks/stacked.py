@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, NamedTuple, Self
 
@@ -40,6 +40,7 @@ from glasshouse.core.numerics import log_mean_exp, loss_to_margin, margin_to_los
 from glasshouse.core.progress import open_bar
 from glasshouse.evidence import Evidence, Mode
 from glasshouse.evidence.simulation import at_rows, check_simulation
+from glasshouse.evidence.units import UnitView
 
 
 class StackedFit(NamedTuple):
@@ -203,10 +204,15 @@ class Stacked(StackedParameters, Attack):
             if some.tobytes() not in shared:
                 shared[some.tobytes()] = usual_of(evidence, some, mode=self.mode)
         usual, of_panels = (tuple(shared[some.tobytes()] for some in sets) for sets in (plan.references, plan.panels))
+        simulated = list(zip(plan.references, plan.targets.tolist(), strict=True))
+        summed = [
+            self._summed(evidence, references, one, model=k)
+            for (references, k), one in zip(simulated, usual, strict=True)
+        ]
 
         def rows(number: int, records: Positions) -> NDArray[Any]:
-            references = plan.references[number]
-            return self._rows(evidence, references, usual[number], model=int(plan.targets[number]), records=records)
+            references, k = simulated[number]
+            return self._rows(evidence, references, summed[number], model=k, records=records)
 
         folds = record_folds(evidence.records, mode=self.mode, folds=self.folds, seed=self.seed)
         learners = self._learners
@@ -247,6 +253,7 @@ class Stacked(StackedParameters, Attack):
             panels, group = [(known.plan.references[place], own[place])], int(known.plan.groups[place])
         found = np.zeros(evidence.records)
         for panel, usual in panels:
+            usual = self._summed(evidence, panel, usual)
             for records in in_blocks(np.arange(evidence.records)):
                 rows = self._rows(evidence, panel, usual, records=records)
                 found[records] += known.fit.log_odds(rows, learner=learner, records=records, group=group)
@@ -276,11 +283,17 @@ class Stacked(StackedParameters, Attack):
         for k, odds in zip(known.plan.targets, known.fit.held_out, strict=True):
             yield self._scores(odds, known.share), evidence.shadow_members[k]
 
+    def _summed(self, evidence: Evidence, references: Positions, usual: Usual, *, model: int | None = None) -> Usual:
+        """The same with the sums over all parts of the records, if they have parts, since these take long."""
+        view = evidence if evidence.parts is None else evidence.among(references, model=model)
+        return usual._replace(summed=summed_parts(view, mode=self.mode, usual=usual))
+
     def _rows(
         self, evidence: Evidence, references: Positions, usual: Usual, *, model: int | None = None, records: Positions
     ) -> NDArray[Any]:
         """Features [R, F] of some records about the target, or about a shadow model in its place."""
         part = evidence.among(references, model=model, records=records)
+        usual = usual._replace(summed={name: values[records] for name, values in usual.summed.items()})
         columns = list(record_features(part, mode=self.mode, usual=usual).values())
         if part.labels is not None:
             columns.append(part.labels.astype(np.float64))
@@ -302,6 +315,7 @@ class Usual(NamedTuple):
     # has two models there)
     sides: dict[str, tuple[float, VariancePrior | None]]
     parts: Usual | None = None  # the same of the parts of records, if there are any
+    summed: Mapping[str, FloatArray] = {}  # what `summed_parts` found for these records, which takes long
 
 
 def usual_of(evidence: Evidence, references: Positions, *, mode: Mode) -> Usual:
@@ -318,16 +332,16 @@ def usual_of(evidence: Evidence, references: Positions, *, mode: Mode) -> Usual:
     usual = _usual(known, members)
     if evidence.parts is None:
         return usual
-    owner = evidence.parts.losses()[2]
-    of_parts = references if references.shape[1] == 1 else references[:, owner]
-    return usual._replace(parts=usual_of(evidence.of_parts(), of_parts, mode=mode))
+    view = UnitView.of_parts(evidence)
+    of_parts = references if references.shape[1] == 1 else references[:, view.units.rows]
+    return usual._replace(parts=usual_of(view.rows, of_parts, mode=mode))
 
 
 def record_features(evidence: Evidence, *, mode: Mode, usual: Usual | None = None) -> Features:
     """Log-confidence, margin, and how both compare with the shadow models', by name, [N] each.
 
     Online, a side without models has the mean of the other side, moved by the usual shift between the sides. Of records
-    with parts also what compares each part with the shadow models', summed.
+    with parts also what compares each part with the shadow models', summed, unless that is known.
     """
     target, shadows, members = evidence.target_loss, evidence.shadow_loss, evidence.shadow_members
     if usual is None and evidence.parts is not None:
@@ -356,20 +370,19 @@ def record_features(evidence: Evidence, *, mode: Mode, usual: Usual | None = Non
     if mode == "online":
         (outside, own_outside), (inside, own_inside) = densities
         found["ratio"], found["own_ratio"] = inside - outside, own_inside - own_outside
-    if evidence.parts is not None:
-        found |= _summed(evidence, mode=mode, usual=usual.parts)
+    found |= usual.summed or summed_parts(evidence, mode=mode, usual=usual)
     return {name: np.clip(values, -_LARGEST, _LARGEST) for name, values in found.items()}
 
 
-def _summed(evidence: Evidence, *, mode: Mode, usual: Usual | None) -> Features:
+def summed_parts(evidence: Evidence, *, mode: Mode, usual: Usual) -> Features:
     """What compares a part of a record with the shadow models', summed over its parts, by name, [N] each."""
     found: dict[str, list[FloatArray]] = {}
-    for some in np.split(np.arange(evidence.records), range(_FEW, evidence.records, _FEW)):
-        few = evidence.of_records(some)
-        assert few.parts is not None  # noqa: S101 (for the type checker: the caller looked)
-        for name, values in record_features(few.of_parts(), mode=mode, usual=usual).items():
+    blocks = np.split(np.arange(evidence.records), range(_FEW, evidence.records, _FEW))
+    for some in [] if evidence.parts is None else blocks:
+        view = UnitView.of_parts(evidence.of_records(some))
+        for name, values in record_features(view.rows, mode=mode, usual=usual.parts).items():
             if name in _OF_PARTS:
-                found.setdefault(f"parts_{name}", []).append(np.add.reduceat(values, few.parts.offsets[:-1]))
+                found.setdefault(f"parts_{name}", []).append(view.units.sums(values))
     return {name: np.concatenate(values) for name, values in found.items()}
 
 

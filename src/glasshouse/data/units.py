@@ -37,6 +37,7 @@ class Units:
     rows: IntArray  # [N] the unit of each record
     word: str
     partly: str
+    _starts: IntArray | None  # [U] where the records of each unit begin, if they lie one after those of another
 
     def __init__(self, of: ArrayLike | Any, *, word: str = "person", partly: str = "refused") -> None:
         values = listed(of)
@@ -50,7 +51,19 @@ class Units:
         named = np.array([str(value) for value in values.tolist()], dtype=np.str_)
         found, first, codes = np.unique(named, return_index=True, return_inverse=True)
         order = np.argsort(first)
-        vars(self).update(names=found[order], rows=np.argsort(order)[codes], word=word, partly=partly)
+        vars(self).update(names=found[order], rows=np.argsort(order)[codes], word=word, partly=partly, _starts=None)
+
+    @classmethod
+    def in_order(cls, names: TextArray, offsets: IntArray, *, word: str = "record") -> Units:
+        """Units [U] whose records lie one after those of another, such as texts of tokens; ``offsets`` are [U + 1].
+
+        Example:
+            >>> Units.in_order(np.array(["a", "b"]), np.array([0, 2, 3])).sums([1.0, 2.0, 5.0])
+            array([3., 5.])
+        """
+        made, rows = object.__new__(cls), np.repeat(np.arange(len(names)), np.diff(offsets))
+        vars(made).update(names=names, rows=rows, word=word, partly="refused", _starts=offsets[:-1])
+        return made
 
     def __len__(self) -> int:
         return len(self.names)
@@ -66,6 +79,8 @@ class Units:
     def sums(self, values: ArrayLike) -> FloatArray:
         """[…, U] sums over the records of each unit, of values [..., N]."""
         given = np.asarray(values, dtype=np.float64)
+        if self._starts is not None:
+            return np.asarray(np.add.reduceat(given, self._starts, axis=-1))
         if given.ndim == 1:
             return np.asarray(np.bincount(self.rows, given, len(self)), dtype=np.float64)
         return np.stack([self.sums(one) for one in given]) if len(given) else np.empty((0, len(self)))

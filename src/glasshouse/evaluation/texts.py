@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -121,13 +121,8 @@ def text_leak(
     known = others[~np.isnan(others).any(axis=1)]
     by_others = [float(one) for one in known.mean(axis=0)] if len(known) else [None, None]
     whole = None if by_others[1] is None else by_others[1] * len(target)
-    return TextLeak(
-        perplexities=leak.perplexities,
-        extraction=Extraction(by_target=float(target[:, 0].mean()), by_others=by_others[0]),
-        whole=(int(target[:, 1].sum()), whole),
-        members=leak.members,
-        texts=texts,
-    )
+    extraction = Extraction(by_target=float(target[:, 0].mean()), by_others=by_others[0])
+    return replace(leak, extraction=extraction, whole=(int(target[:, 1].sum()), whole))
 
 
 def _surprising(text: Evidence, mode: Mode) -> tuple[int, ...]:

@@ -59,7 +59,7 @@ def collect(
     who = "The model gives" if answers.resolution else "The shadow models give"
     odd = [note.replace("The model answers", "Shadow models answer") for note in dict.fromkeys(noticed)]
     if how.own:
-        return _from_own_losses(answers, shadow_loss, shadow_parts, pool), answers
+        return _from_own_losses(answers, shadow_loss, shadow_parts, pool), answers._replace(parts=None)
     evidence = Evidence(
         target_loss=answers.loss,
         shadow_loss=clipped_losses(shadow_loss, step, temperature=how.temperature),
@@ -80,14 +80,14 @@ def _from_own_losses(
     """Evidence from losses of the user's own; those of densities are measured from the smallest of all models."""
     loss, parts = answers.loss, None
     if answers.parts is not None and len(shadow_parts) == len(pool):
-        own = Ragged.of(answers.parts)
+        models = (own := Ragged.of(answers.parts), *shadow_parts)
         if any(not np.array_equal(one.offsets, own.offsets) for one in shadow_parts):
             raise InputError("loss: the target and the shadow models give losses of different parts of a record.")
-        every = np.array([one.told["loss"] for one in (own, *shadow_parts)])
+        every = np.array([one.told.pop("loss") for one in models])
         every -= min(0.0, float(every.min()))
         details = {}
-        for name in own.told.keys() - {"loss"}:
-            rows = [one.told[name] for one in (own, *shadow_parts) if name in one.told]
+        for name in list(own.told):  # one after the other leaves its place, since together they are much
+            rows = [one.told.pop(name) for one in models if name in one.told]
             alike = name in _OF_THE_RECORD or len(rows) <= len(pool)
             details[name] = np.array(rows[:1] if alike else rows)
         parts = PartLosses(target=every[0], shadow=every[1:], offsets=own.offsets, details=details)

@@ -240,13 +240,25 @@ class Evidence:
         return self._part(target_logits=None, shadow_logits=None, target_trace=None, parts=parts, public=None, notes=())
 
     def of_parts(self) -> Evidence:
-        """Evidence in which every part of a record, such as a token of a text, is a record of its own."""
+        """Evidence in which every part of a record, such as a token of a text, is a record of its own, without a name.
+
+        `UnitView.of_parts` knows whose part each is.
+        """
+        target, shadow, owner = self.require_parts().losses()
+        ids = np.broadcast_to(np.str_("(a part)"), owner.shape)  # to name millions would take most of the time
+        made = dict.fromkeys(vars(self)) | {"ids": ids, "notes": (), "shadow_members": self.shadow_members[:, owner]}
+        for name, given in (("target_loss", target), ("shadow_loss", shadow)):
+            made[name] = checked_losses(given.astype(np.float64), ids, place=name)
+        return self._part(**made)
+
+    def require_parts(self) -> PartLosses:
+        """The losses of parts; refused where there are none."""
         if self.parts is None:
             raise InputError(
-                "it looks at parts of records, and there are none: the loss must give [B, T]. Leave it out."
+                "it looks at parts of records, such as tokens, and there are none: pass loss=TokenLoss(), or a loss "
+                "that gives [B, T]. Leave it out."
             )
-        target, shadow, owner = self.parts.losses()
-        return Evidence(target_loss=target, shadow_loss=shadow, shadow_members=self.shadow_members[:, owner])
+        return self.parts
 
     def with_public(self, public: PublicRecords) -> Evidence:
         """The same evidence with these public records, for attacks without shadow models."""

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import io
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from glasshouse.core.arrays import BoolArray, TextArray
+from glasshouse.core.arrays import BoolArray, FloatArray, TextArray
 from glasshouse.core.errors import InputError, placed
 from glasshouse.data import as_ids, as_members
 from glasshouse.evidence.evidence import Evidence
@@ -77,7 +76,7 @@ def read_evidence(path: Path | str) -> EvidenceFile:
         )
     if path.suffix not in (".npz", ".csv", ".parquet"):
         raise InputError(f"{path}: {path.suffix or 'no'} ending; evidence is read from .npz, .csv or .parquet.")
-    arrays = read_npz(path, known=_KNOWN, mapped=_PARTS[:2]) if path.suffix == ".npz" else None
+    arrays = read_npz(path, known=_KNOWN, mapped={*_PARTS} - {"part_offsets"}) if path.suffix == ".npz" else None
     columns = read_text_table(path).columns if arrays is None else {}
     with guarded(path, what="a file of evidence"), placed(path):
         return _evidence_of(tidy_arrays(columns) if arrays is None else arrays)
@@ -101,16 +100,15 @@ def write_evidence(path: Path | str, evidence: Evidence, *, members: BoolArray |
         arrays |= evidence.parts.arrays()
     if evidence.unit is not None:
         arrays["unit"] = evidence.unit.names[evidence.unit.rows]
-    buffer = io.BytesIO()
-    np.savez(buffer, **arrays)  # type: ignore[arg-type]
-    return write_file(path, buffer.getvalue())
+    return write_file(path, lambda file: np.savez(file, **arrays))  # type: ignore[arg-type]
 
 
 def _evidence_of(arrays: Arrays) -> EvidenceFile:
     """Evidence from named arrays, with the records of the shadow models brought into the target's order by id."""
     parts = _parts_of(arrays)
-    if parts is not None:
-        arrays = {"target_loss": parts.sums()[0], "shadow_loss": parts.sums()[1:], **arrays}
+    sums = None if parts is None else parts.sums()
+    if sums is not None:
+        arrays = {"target_loss": sums[0], "shadow_loss": sums[1:], **arrays}
     found = [kind for kind in _OUTPUTS if f"target_{kind}" in arrays]
     if not found:
         raise InputError("target_loss: missing; give target_loss, target_logits or target_probabilities.")
@@ -149,8 +147,8 @@ def _evidence_of(arrays: Arrays) -> EvidenceFile:
     if residuals and kind != "loss":
         raise InputError(f"{next(iter(residuals))}: a regression has losses and residuals, and no {kind}.")
     given: dict[str, Any] = {"target_loss": target, "shadow_loss": shadow, **residuals}
-    if parts is not None:
-        _check_parts(parts, target, shadow, ids, arrays)
+    if sums is not None:
+        _check_parts(sums, target, shadow, ids, arrays)
     elif not residuals:  # losses of a regression have no steps: an error of 0 is no vote
         given = outputs_to_losses(kind, target, shadow, labels, ids)
     evidence = Evidence(
@@ -190,13 +188,12 @@ def _parts_of(arrays: Arrays) -> PartLosses | None:
     return PartLosses(target=target, shadow=shadow, offsets=ends.astype(np.int64), details=details)
 
 
-def _check_parts(parts: PartLosses, target: np.ndarray, shadow: np.ndarray, ids: TextArray, arrays: Arrays) -> None:
+def _check_parts(sums: FloatArray, target: np.ndarray, shadow: np.ndarray, ids: TextArray, arrays: Arrays) -> None:
     """Refuse parts of other losses. Sums may differ from losses, as of densities, but alike for all models."""
     if "shadow_ids" in arrays and not np.array_equal(ids, as_ids(arrays["shadow_ids"], len(ids), place="shadow_ids")):
         raise InputError("shadow_ids: with parts all arrays must be in one order; give ids.")
-    if len(parts.offsets) != len(target) + 1:
-        raise InputError(f"part_offsets: has {len(parts.offsets)} numbers; {len(target)} records need one more.")
-    sums = parts.sums()
+    if sums.shape[1] != len(target):
+        raise InputError(f"part_offsets: has {sums.shape[1] + 1} numbers; {len(target)} records need one more.")
     beyond = np.vstack([target, shadow]) - sums
     wrong = np.ptp(beyond, axis=0) > _ROUNDING * (1 + np.abs(sums).max(axis=0))
     if wrong.any():

@@ -30,7 +30,7 @@ class Ragged(NamedTuple):
         array([1., 2., 3.], dtype=float32)
     """
 
-    told: Mapping[str, Parts]
+    told: dict[str, Parts]
     offsets: IntArray
 
     @classmethod

@@ -37,6 +37,11 @@ class UnitView:
     rows: Any
     units: Units
 
+    @classmethod
+    def of_parts(cls, evidence: Evidence) -> UnitView:
+        """Records as units of their parts, such as texts as units of their tokens."""
+        return cls(evidence.of_parts(), Units.in_order(evidence.ids, evidence.require_parts().offsets))
+
     @property
     def ids(self) -> TextArray:
         """[U] names of the units."""
@@ -54,9 +59,8 @@ class UnitView:
     def evidence(self) -> Evidence:
         """Mean losses of each unit: what is asked about the models as a whole looks at these."""
         rows, means = self.rows.evidence, self.units.means
-        residuals: dict[str, Any] = {}
-        if rows.regression:
-            residuals = {name: means(getattr(rows, name)) for name in ("target_residual", "shadow_residual")}
+        both = ("target_residual", "shadow_residual") if rows.regression else ()
+        residuals: dict[str, Any] = {name: means(getattr(rows, name)) for name in both}
         return Evidence(
             target_loss=means(rows.target_loss),
             shadow_loss=means(rows.shadow_loss),

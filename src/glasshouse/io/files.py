@@ -18,10 +18,11 @@ import re
 import shutil
 import stat
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
+from typing import IO, Any
 
 from glasshouse.core.errors import InputError, shortened
 
@@ -296,11 +297,12 @@ def _is_at(handle: int, path: Path | str) -> bool:
         return False
 
 
-def write_file(path: Path | str, content: bytes | str, *, once: bool = False) -> Path:
+def write_file(path: Path | str, content: bytes | str | Callable[[IO[bytes]], Any], *, once: bool = False) -> Path:
     """Write a file, and the folders above it, so that a reader finds the old content or the new one, never a part.
 
     Only the owner can read it, unless asked otherwise (`sharing`). A link in its place is replaced, not followed. With
-    ``once``, for keys, a file that is there already is not replaced but refused, and nothing is ever shared.
+    ``once``, for keys, a file that is there already is not replaced but refused, and nothing is ever shared. Large
+    content is a function that writes it to an open file.
     """
     path = Path(path)
     # a name of a file that is no UTF-8 has halves of characters, which JSON and HTML show as escapes
@@ -308,9 +310,8 @@ def write_file(path: Path | str, content: bytes | str, *, once: bool = False) ->
     with said_clearly(path):
         make_folders(path.parent)
         with unfinished_file(path) as (handle, unfinished):
-            left = memoryview(data)
-            while left:
-                left = left[os.write(handle, left) :]
+            with os.fdopen(handle, "wb", closefd=False) as file:
+                data(file) if callable(data) else file.write(data)
             os.fsync(handle)
             if once:
                 _put_new(unfinished, path)

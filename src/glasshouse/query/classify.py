@@ -32,13 +32,13 @@ _COLUMN_NOTE = (
     "The model answers with one probability per record (all are between 0 and 1), so they are used as such, not as "
     "logits."
 )
-_UNSTEADY = (
+UNSTEADY = (
     "The target's answer about a record changes with the other records of a query, or from one query to the next. An "
     "audit asks once, so its figures are those of one answer: who asks more often, or about single records, may find "
     "more. Switch random layers off, and let an answer depend on its own record alone."
 )
-_ASKED_TWICE = 4  # records, among others and among themselves
-_SAME = 0.01  # low precision and other batch sizes change answers by less
+ASKED_TWICE = 4  # records, among others and among themselves
+SAME = 0.01  # low precision and other batch sizes change answers by less
 _UNSURE_NOTE = (
     "The model answers with one number per record, all between 0 and 1; they fit the labels better as logits than as "
     "probabilities, and are used as logits. If they are probabilities, answer with those of both classes."
@@ -206,15 +206,15 @@ def check_model(model: Any, population: Population, *, how: QueryOptions | None 
     if isinstance(model, KeptAnswers):
         return ()
     ask = asker(model, population, device=None if how is None else how.device)
-    first = ask(select(population.x, np.arange(min(2 * _ASKED_TWICE, len(population)))))
-    if len(population) < 2 * _ASKED_TWICE or isinstance(population.x, Records):  # of graphs, their own asker compares
+    first = ask(select(population.x, np.arange(min(2 * ASKED_TWICE, len(population)))))
+    if len(population) < 2 * ASKED_TWICE or isinstance(population.x, Records):  # of graphs, their own asker compares
         return ()
-    again = ask(select(population.x, np.arange(_ASKED_TWICE)))
+    again = ask(select(population.x, np.arange(ASKED_TWICE)))
     both = [outputs.array_of(outputs.unwrapped(one)) for one in (first, again)]
-    if both[0].shape != (2 * _ASKED_TWICE, *both[1].shape[1:]) or len(both[1]) != _ASKED_TWICE:
+    if both[0].shape != (2 * ASKED_TWICE, *both[1].shape[1:]) or len(both[1]) != ASKED_TWICE:
         return ()  # its shape is refused later, with what is expected
-    same = np.allclose(both[0][:_ASKED_TWICE], both[1], rtol=_SAME, atol=_SAME, equal_nan=True)
-    return () if same else (_UNSTEADY,)
+    same = np.allclose(both[0][:ASKED_TWICE], both[1], rtol=SAME, atol=SAME, equal_nan=True)
+    return () if same else (UNSTEADY,)
 
 
 class _ReadAgainError(Exception):

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import gammaln, log_expit, log_softmax, xlogy
 
-from glasshouse.core.arrays import FloatArray, as_array
+from glasshouse.core.arrays import BoolArray, FloatArray, as_array
 from glasshouse.core.errors import InputError
 from glasshouse.core.optional import is_module
 from glasshouse.core.outputs import looks_like_probabilities, unwrapped
@@ -60,6 +60,13 @@ def _fitting(answer: Any, shape: tuple[int, ...], what: str) -> FloatArray:
     return values.reshape(shape)
 
 
+def _bernoulli(values: FloatArray, happened: BoolArray) -> FloatArray:
+    """Losses of what happened or not, from probabilities, or from logits if some are outside of 0 to 1."""
+    if values.min() >= 0 and values.max() <= 1:
+        return np.asarray(-np.log(np.maximum(np.where(happened, values, 1 - values), _TINY)))
+    return np.asarray(-log_expit(np.where(happened, values, -values)))
+
+
 @dataclass(frozen=True, kw_only=True)
 class MultiLabelLoss(OutputLoss):
     """Each of several labels is there or not: the binary cross-entropy of every label.
@@ -79,10 +86,7 @@ class MultiLabelLoss(OutputLoss):
             if any(np.shape(one)[1:] != (2,) for one in answer):
                 raise InputError("loss: a label has only one value among the members; leave it out of the outcomes.")
             answer = np.stack([np.asarray(one)[:, 1] for one in answer], axis=1)
-        values = _fitting(answer, y.shape, "one number per label")
-        if values.min() >= 0 and values.max() <= 1:
-            return np.asarray(-np.log(np.maximum(np.where(y == 1, values, 1 - values), _TINY)))
-        return np.asarray(-log_expit(np.where(y == 1, values, -values)))
+        return _bernoulli(_fitting(answer, y.shape, "one number per label"), y == 1)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -235,11 +239,7 @@ class DiscreteSurvivalLoss(OutputLoss):
             raise InputError(f"loss: shape {values.shape} does not fit; expected a column for each interval of y.")
         at = np.arange(values.shape[1])
         happened = (at == last[:, None]) & (event[:, None] == 1)
-        if values.min() >= 0 and values.max() <= 1:
-            losses = -np.log(np.maximum(np.where(happened, values, 1 - values), _TINY))
-        else:
-            losses = -log_expit(np.where(happened, values, -values))
-        return np.where(at <= last[:, None], losses, np.nan)
+        return np.where(at <= last[:, None], _bernoulli(values, happened), np.nan)
 
 
 def _survival(y: NDArray[Any]) -> tuple[FloatArray, FloatArray]:

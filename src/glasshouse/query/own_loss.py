@@ -19,17 +19,10 @@ from glasshouse.core.errors import InputError, first_line
 from glasshouse.core.numerics import not_finite, refuse_not_finite
 from glasshouse.data import Population, select
 from glasshouse.query.adapters import KeptAnswers
-from glasshouse.query.classify import Answers, QueryOptions
+from glasshouse.query.classify import ASKED_TWICE, SAME, UNSTEADY, Answers, QueryOptions
 
-_ASKED_TWICE = 4  # records, among others and among themselves
-_SAME = 0.01  # low precision and other batch sizes change losses by less
 _ROUNDING = 1e-5  # a loss in float32 may be so far below 0
 _ABOUT_LOSSES = "A model with NaN among its weights gives NaN; of a record without any part there is nothing to audit."
-_UNSTEADY = (
-    "The target's loss of a record changes with the other records of a query, or from one query to the next. An audit "
-    "asks once, so its figures are those of one answer. Switch random layers off, and let a loss depend on its own "
-    "record alone."
-)
 
 
 class Batch(NamedTuple):
@@ -117,10 +110,10 @@ class OwnLoss(QueryOptions):
         """Refuse a loss that fails on this model, before any shadow model is trained; warnings about the target."""
         if getattr(self.loss, "whole", False):
             return ()
-        count = min(2 * _ASKED_TWICE, len(population))
-        asked = [self._asked(model, population, np.arange(min(some, count))) for some in (count, _ASKED_TWICE)]
+        count = min(2 * ASKED_TWICE, len(population))
+        asked = [self._asked(model, population, np.arange(min(some, count))) for some in (count, ASKED_TWICE)]
         first, again = (np.nansum(one["loss"], axis=1) for one in asked)
-        return () if np.allclose(first[: len(again)], again, rtol=_SAME, atol=_SAME) else (_UNSTEADY,)
+        return () if np.allclose(first[: len(again)], again, rtol=SAME, atol=SAME) else (UNSTEADY,)
 
     def _asked(self, model: Any, population: Population, rows: NDArray[np.intp]) -> dict[str, NDArray[Any]]:
         """[B, T] what the loss says about the parts of some records, by name; NaN where a record has no such part."""
@@ -143,20 +136,18 @@ class OwnLoss(QueryOptions):
                 raise InputError(
                     f"loss: {name!r} has shape {one.shape}, and the losses {losses.shape}; give both alike."
                 )
-        missing = np.isnan(losses) if losses.ndim == 2 else np.zeros(losses.shape, dtype=np.bool_)
-        wrong = not_finite(np.where(missing, 0.0, losses)) | missing.reshape(len(rows), -1).all(axis=1)
-        if losses.ndim == 1:
-            wrong = not_finite(losses)
+        wide = {name: one.reshape(len(rows), -1) for name, one in told.items()}
+        missing = np.isnan(wide["loss"]) & (losses.ndim == 2)
+        wrong = not_finite(np.where(missing, 0.0, wide["loss"])) | missing.all(axis=1)
         if wrong.any():
             refuse_not_finite(wrong, batch.ids, place="loss", advice=_ABOUT_LOSSES)
-        negative = (losses < -_ROUNDING).reshape(len(rows), -1).any(axis=1)
+        negative = (wide["loss"] < -_ROUNDING).any(axis=1)
         if negative.any() and not getattr(self.loss, "density", False):
             raise InputError(
                 f"loss: negative for {int(negative.sum())} of {len(rows)} records, first "
                 f"{str(batch.ids[negative][0])!r}. It is the negative logarithm of a likelihood; if that is a density, "
                 f"which may exceed 1, give the function an attribute density = True."
             )
-        wide = {name: one.reshape(len(rows), -1) for name, one in told.items()}
         return wide | {"loss": wide["loss"].astype(np.float64)}
 
 

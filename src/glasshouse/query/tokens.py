@@ -105,13 +105,17 @@ def _of_module(
     names = ("loss", "mean", "spread", "right") if details else ("loss",)
     found = {name: np.zeros(shape, dtype=np.float32) for name in names}
     order = x[1].sum(dim=1).argsort(stable=True)
+
+    def asked(rows: Any) -> tuple[Any, Any]:
+        numbers, mask = (one.to(place) for one in padded(x, rows))
+        with torch.autocast(place.type, dtype=torch.bfloat16, enabled=place.type == "cuda"):
+            return numbers, unwrapped(model(input_ids=numbers, attention_mask=mask))
+
     with torch.inference_mode():
-        width = unwrapped(model(**_named(x, order[:1], place))).shape[-1]
+        width = asked(order[:1])[1].shape[-1]
         most = max(1, _LOGITS.get(place.type, 2**26) // (width * (shape[1] + 1)))
         for rows in order.split(most):
-            numbers, mask = (one.to(place) for one in padded(x, rows))
-            with torch.autocast(place.type, dtype=torch.bfloat16, enabled=place.type == "cuda"):
-                logits = unwrapped(model(input_ids=numbers, attention_mask=mask))
+            numbers, logits = asked(rows)
             known = logits[:, :-1].float().log_softmax(dim=-1)
             told = {"loss": -known.gather(-1, numbers[:, 1:, None])[..., 0]}
             if top is not None:
@@ -125,7 +129,3 @@ def _of_module(
             for name in names:
                 found[name][rows.numpy(), : numbers.shape[1] - 1] = told[name].cpu().numpy()
     return found
-
-
-def _named(x: tuple[Any, Any], rows: Any, place: Any) -> dict[str, Any]:
-    return {name: one[rows].to(place) for name, one in zip(("input_ids", "attention_mask"), x, strict=True)}

@@ -57,9 +57,9 @@ class AdaptedBase:
         self.model, self.how = model.requires_grad_(False).eval(), how
         self.layers: dict[str, _Adapted] = {}
         for name, layer in list(model.named_modules()):
-            if name and (_sizes(layer) is not None) and re.search(how.layers, name):
+            if name and (sizes := _sizes(layer)) is not None and re.search(how.layers, name):
                 parent, _, own = name.rpartition(".")
-                adapted = _Adapted(layer, how.scale)
+                adapted = _Adapted(layer, sizes, how.scale)
                 setattr(model.get_submodule(parent) if parent else model, own, adapted)
                 self.layers[name.replace(".", "/")] = adapted  # a parameter's name holds no full stop
         if not self.layers:
@@ -122,10 +122,8 @@ class AdaptedModel(nn.Module):
 class _Adapted(nn.Module):
     """A frozen linear layer, and what adapters add to it."""
 
-    def __init__(self, layer: nn.Module, scale: float) -> None:
+    def __init__(self, layer: nn.Module, sizes: tuple[int, int], scale: float) -> None:
         super().__init__()
-        sizes = _sizes(layer)
-        assert sizes is not None  # noqa: S101 (for the type checker: checked by the caller)
         self.layer, self.scale, self.sizes = layer, scale, sizes
         self.pair: Pair | None = None
 
