@@ -9,7 +9,7 @@ from scipy.stats import beta, binom, norm
 from glasshouse import InputError
 from glasshouse.core.arrays import BoolArray, FloatArray
 from glasshouse.evaluation import ROC, clopper_pearson, delong, roc, tpr_intervals
-from glasshouse.evaluation.intervals import balanced_accuracy_interval, tpr_estimates
+from glasshouse.evaluation.intervals import balanced_accuracy_interval, ratio_bound, tpr_estimates
 from tests.strategies import scores_and_members
 
 
@@ -162,3 +162,37 @@ def test_an_estimate_lies_in_every_interval_and_is_exact_at_both_ends(pair: tupl
     perfect = roc(np.arange(40.0), np.arange(40) >= 20)
     assert tpr_estimates(perfect, [0.1]) == [1.0]
     assert tpr_estimates(roc(-np.arange(40.0), np.arange(40) >= 20), [0.1]) == [0.0]
+
+
+def test_a_bound_on_the_ratio_is_the_one_of_drawn_rates() -> None:
+    """20 of 40 members above all of 60 others, and 40 of these below all but none of the members: drawn, not summed."""
+    curve = roc(np.repeat([2.0, 1.0, 1.0, 0.0], [20, 20, 20, 40]), np.repeat([1, 1, 0, 0], [20, 20, 20, 40]))
+    found, random = ratio_bound(curve, error=0.05), np.random.default_rng(0)
+    chances = []
+    for reached, size, others in ((20, 40, 60), (40, 60, 40)):
+        rates = np.minimum(1.0, found * random.beta(1, others, size=200_000))
+        chances.append(float((random.binomial(size, rates) >= reached).mean()))
+    assert min(chances) == pytest.approx(0.025, abs=0.002)
+    assert max(chances) > 0.03
+
+
+@pytest.mark.parametrize("upside_down", [False, True])
+def test_a_bound_on_the_ratio_is_seldom_above_the_truth(upside_down: bool) -> None:
+    """Members have one of the highest scores five times as often as others, at every threshold among these."""
+    random, wrong = np.random.default_rng(0), 0
+    for _ in range(200):
+        members = random.permutation(300) < 120
+        scores = random.random(300) + (random.random(300) < np.where(members, 0.5, 0.1))
+        if upside_down:
+            members, scores = ~members, -scores
+        wrong += ratio_bound(roc(scores, members), error=0.2) > 5.0
+    assert 0.02 < wrong / 200 < 0.2  # half of the error is spent on the other end
+
+
+@given(scores_and_members(), st.integers(2, 6))
+@settings(max_examples=30)
+def test_the_same_proportions_in_more_records_do_not_lower_the_bound_on_the_ratio(
+    pair: tuple[FloatArray, BoolArray], copies: int
+) -> None:
+    once, more = (ratio_bound(roc(*(np.tile(one, many) for one in pair)), error=0.01) for many in (1, copies))
+    assert more >= once * (1 - 1e-9)

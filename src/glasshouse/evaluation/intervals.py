@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.optimize import brentq
 from scipy.special import betainc, expit, logit
 from scipy.stats import beta, binom, hypergeom, norm, rankdata
 
@@ -21,6 +22,8 @@ from glasshouse.evaluation.roc import ROC, allowed_wrong, checked, roc
 
 _NODES = 129  # values of the number of non-members above the threshold; more change no printed digit
 _HALVINGS = 24  # of the log-odds: a share of 2e-6 of the rate
+_EDGE = 0.005  # the share of one side beyond which the other is counted for a bound on the ratio of rates
+_TAILS = np.geomspace(1e-7, 1.0, 1000)
 _FURTHEST = 18.0  # log-odds; rates beyond 1.5e-8 are printed as 0 and 1
 
 
@@ -104,6 +107,46 @@ def _members_above(curve: ROC, above: FloatArray) -> tuple[FloatArray, FloatArra
     wrong, right = np.rint(curve.fpr * curve.non_members), np.rint(curve.tpr * curve.members)
     last = np.searchsorted(wrong, above, side="right") - 1
     return right[np.searchsorted(wrong, wrong[last], side="left")], right[last]
+
+
+def ratio_bound(curve: ROC, *, error: float) -> float:
+    """A lower bound on the largest ratio of TPR to FPR, or of the rates of the cleared, over all thresholds.
+
+    Let M members score above the (k + 1)-th highest of n₀ non-members. The true FPR there is Beta(k + 1, n₀ − k), or
+    smaller with ties, whatever the scores are. So if no TPR exceeds f times its FPR, at least M members are above with
+    a chance of at most E[P(Bin(n₁, min(1, f·FPR)) ≥ M)]. The bound is the largest f for which this is at most the
+    error, of k non-members at the top and, with sides exchanged, of k members at the bottom; half of the error each.
+    As k is a fixed share, the same proportions in more records never lower it.
+
+    Args:
+        curve: the ROC of a sample.
+        error: how often the bound may be above the truth.
+
+    Example:
+        >>> ratio_bound(roc([3.0, 2.0, 1.0, 0.0] * 50, [1, 1, 0, 0] * 50), error=0.01) > 5
+        True
+    """
+    members, others = curve.members, curve.non_members
+    missed = np.rint((1 - curve.tpr) * members) <= allowed_wrong(_EDGE, members)
+    identified = round(float(curve.tpr[curve.point_at(_EDGE)]) * members)
+    cleared = others - round(float(curve.fpr[int(np.argmax(missed))]) * others)
+    return max(
+        _largest_factor(identified, members, others, error=error / 2),
+        _largest_factor(cleared, others, members, error=error / 2),
+    )
+
+
+def _largest_factor(found: int, size: int, others: int, *, error: float) -> float:
+    """The largest f of `ratio_bound`, where ``found`` of one side are beyond all but a share of the others."""
+    if not found:
+        return 0.0
+    wrong = allowed_wrong(_EDGE, others)
+    rates = beta.isf(_TAILS[:-1], wrong + 1, others - wrong)  # upper sums: the chance is never too small
+
+    def chance(factor: float) -> float:
+        return float(_TAILS[0] + np.diff(_TAILS) @ betainc(found, size - found + 1, np.minimum(1.0, factor * rates)))
+
+    return float(brentq(lambda factor: chance(factor) - error, 0.0, 1 / float(rates.min())))
 
 
 def balanced_accuracy_interval(curve: ROC, *, confidence: float = 0.95) -> Interval:

@@ -77,7 +77,7 @@ class Summary:
         looks: Iterable[Look] = ()
         # their intervals are of single units
         if found is not None and self.members is not None and (self.draw is None or not self.draw.cluster):
-            counts = {"members": self.members, "records": self.records}
+            counts = {"members": self.members, "others": self.records - self.members}
             looks = evidence_of(found, self.attack(found.attack), self.privacy, self.worst_cell, **counts)
         return concluded(found, self.context, mismatch=self.mismatch, evidence=looks, draw=self.draw)
 

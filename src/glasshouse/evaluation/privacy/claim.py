@@ -13,6 +13,7 @@ from scipy.special import expit, logit
 
 from glasshouse.core.arrays import BoolArray, FloatArray
 from glasshouse.core.errors import InputError, shortened
+from glasshouse.evaluation.intervals import ratio_bound
 from glasshouse.evaluation.privacy.bounds import (
     DESIGNS,
     EVERY_RECORD,
@@ -26,8 +27,11 @@ from glasshouse.evaluation.privacy.bounds import (
     mu_lower_bound,
     sized,
 )
+from glasshouse.evaluation.roc import roc
 
-_NOTHING_EXPECTED = Design(0.1, 0.1)
+LOOK_ERROR = 0.025 / 4  # of each of the four looks that a rating takes besides the TPR at the wanted rate, one-sided
+_ENDS = (0.35, 0.15)  # shares of the records at either end that a rating guesses about
+_BOTH_ENDS = Design(0.1, 0.1)
 _WITHOUT_PRACTICE = (Design(0.02, 0.02), Design(0.1, 0.1), Design(0.05, 0.0))
 
 
@@ -74,7 +78,7 @@ def chosen_guesses(
     bounds = expected_bound(here, planned, delta=delta, confidence=confidence)  # of each attack and design
     name, design = known[int(bounds.argmax()) // len(DESIGNS)], DESIGNS[int(bounds.argmax()) % len(DESIGNS)]
     if bounds.max() <= 0:  # the target may leak though simulated targets do not, so it is guessed all the same
-        name, design = max(known, key=lambda one: practice[one][-1]), _NOTHING_EXPECTED
+        name, design = max(known, key=lambda one: practice[one][-1]), _BOTH_ENDS
     return [_made(name, scores[name], members, design)]
 
 
@@ -82,10 +86,45 @@ def chosen_for_every_record(
     scores: Mapping[str, FloatArray], members: BoolArray, *, practice: Mapping[str, tuple[float, ...]]
 ) -> list[tuple[Guessed, Guesses]]:
     """Guesses about every record, by the attack that is most often right about simulated targets; else by each."""
-    if known := [name for name in scores if name in practice]:
-        name = max(known, key=lambda one: practice[one][-1])
-        return [_made(name, scores[name], members, EVERY_RECORD)]
-    return [_made(name, some, members, EVERY_RECORD, tried=len(scores)) for name, some in scores.items()]
+    names = _most_often_right(scores, practice, at=-1)
+    return [_made(name, scores[name], members, EVERY_RECORD, tried=len(names)) for name in names]
+
+
+def _most_often_right(
+    scores: Mapping[str, FloatArray], practice: Mapping[str, tuple[float, ...]], *, at: int
+) -> list[str]:
+    """The attack with most right guesses of a design about simulated targets; all, if none was tried on some."""
+    known = [name for name in scores if name in practice]
+    return [max(known, key=lambda one: practice[one][at])] if known else list(scores)
+
+
+def rated_epsilon(
+    scores: Mapping[str, FloatArray], members: BoolArray, *, practice: Mapping[str, tuple[float, ...]]
+) -> float:
+    """The bound on ε at δ = 0 that a rating uses, with an error of `LOOK_ERROR`.
+
+    `chosen_guesses` are as many as are best for so many records, and so they jump where there are more: a bound can
+    then be lower. Here all counts are fixed shares, and no tie is cut, so that the same proportions in more records do
+    not lower it: half of the error is spent on guesses about 70 % and 30 % of the records, and half on `ratio_bound`.
+    """
+    names = _most_often_right(scores, practice, at=DESIGNS.index(_BOTH_ENDS))
+    error, found = LOOK_ERROR / len(names), 0.0
+    for name in names:
+        guessed = [_guesses_at_ends(scores[name], members, share) for share in _ENDS]
+        bounds = [epsilon_lower_bound(one, confidence=1 - error / 2 / len(_ENDS)) for one in guessed]
+        ratio = ratio_bound(roc(scores[name], members), error=error / 2)
+        found = max(found, *bounds, math.log(max(1.0, ratio)))
+    return found
+
+
+def _guesses_at_ends(scores: FloatArray, members: BoolArray, share: float) -> Guesses:
+    """Guesses about both ends, of tied scores about all or none; the prior is that of the likelier side for all."""
+    count = len(scores)
+    ranked, cut = np.sort(scores), int(share * count)
+    top, bottom = scores > ranked[count - 1 - cut], scores < ranked[cut]
+    right = int(members[top].sum() + (~members)[bottom].sum())
+    inside = float(members.mean())
+    return Guesses(right, int(top.sum() + bottom.sum()), possible=count, prior=max(inside, 1 - inside))
 
 
 def _made(
@@ -166,6 +205,7 @@ class PrivacyVerdict:
     gaussian: GaussianBound = GaussianBound()  # under Gaussian privacy, whatever the records have to do with each other
     independent: GaussianBound = GaussianBound()  # also if guesses about different records are independent
     guessed: Guessed | None = None  # the guesses behind ``pure``, ``epsilon`` and ``gaussian``; None if none were made
+    rated: float = 0.0  # lower bound on ε at δ = 0 by fixed counts, for a rating (`rated_epsilon`)
     unit: str = "record"  # whose membership it is about: also a node, or a unit such as a person
     withheld: str = ""  # why no ε is given; empty if one is
 
@@ -280,6 +320,7 @@ def judge_claim(
         gaussian=GaussianBound(gaussian, gaussian_epsilon(gaussian, delta), looks[best][0]),
         independent=GaussianBound(mu, gaussian_epsilon(mu, delta), every_guessed),
         guessed=looks[best][0],
+        rated=rated_epsilon(scores, members, practice=practice),
     )
     return replace(found, contradicted=claim is not None and found.shown > claim.epsilon)
 

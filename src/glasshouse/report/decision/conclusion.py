@@ -12,7 +12,7 @@ from glasshouse.evaluation.declared import DeclaredDraw
 from glasshouse.evaluation.groups import WorstCell
 from glasshouse.evaluation.intervals import separated
 from glasshouse.evaluation.leakage import Way
-from glasshouse.evaluation.privacy.bounds import Guesses, epsilon_lower_bound
+from glasshouse.evaluation.privacy.claim import LOOK_ERROR
 from glasshouse.report.context import Context
 from glasshouse.report.figures import AttackFigures, RateFigure, rate_figure
 from glasshouse.report.format import percent, rate, whole
@@ -213,7 +213,6 @@ def attackers(attacks: Sequence[AttackFigures]) -> list[AttackFigures]:
 # wanted rate has half of this error, since its interval of 95 % is judged by its lower end; the four looks below
 # share the other half.
 FACTOR = 5.0  # the largest ratio of the true-positive rate to the false-positive rate; 1 is guessing
-_ERROR = 0.025 / 4  # of each look, one-sided
 _AREA = 1 - 1 / (2 * FACTOR)  # of the region under a TPR of FACTOR · FPR: a larger AUC needs a point above that line
 
 
@@ -224,14 +223,14 @@ def evidence_of(
     cell: WorstCell | None,
     *,
     members: int,
-    records: int,
+    others: int,
 ) -> Iterator[Look]:
     """The looks that show, with confidence, more than the usual limit allows; the plainest first.
 
     ``found`` are the verdict attack's figures, ``attack`` is the same attack on all audited records.
     """
-    error = _ERROR / (found.tried if found.way == "shown" else 1)  # of several attacks the strongest one here was taken
-    yield from _flagged(attack, members, records - members, error)
+    error = LOOK_ERROR / (found.tried if found.way == "shown" else 1)  # of several attacks the strongest was taken
+    yield from _flagged(attack, members, others, error)
     yield from _in_a_cell(attack, cell, error)
     low = separated(found.auc, found.members, found.non_members, confidence=1 - 2 * error).low
     if low > _AREA:
@@ -241,7 +240,7 @@ def evidence_of(
             f"{found.title} is right about {100 * found.auc:.0f} of 100 pairs of a member and a non-member (at least "
             f"{100 * low:.0f}; limit {100 * _AREA:.0f})",
         )
-    yield from _proven(privacy, members / records, records)
+    yield from _proven(privacy)
 
 
 def _flagged(attack: AttackFigures, members: int, others: int, error: float) -> Iterator[Look]:
@@ -281,17 +280,13 @@ def _in_a_cell(attack: AttackFigures, cell: WorstCell | None, error: float) -> I
         )
 
 
-def _proven(privacy: PrivacyVerdict | None, share: float, records: int) -> Iterator[Look]:
+def _proven(privacy: PrivacyVerdict | None) -> Iterator[Look]:
     """The bound on ε at δ = 0 beside ln 5: below that, no attack's TPR exceeds five times its FPR."""
-    if privacy is None or privacy.guessed is None:
-        return
-    guessed, limit = privacy.guessed, math.log(FACTOR)
-    prior = 0.5 if guessed.members and guessed.others else share if guessed.members else 1 - share
-    guesses = Guesses(guessed.correct, guessed.members + guessed.others, possible=records, prior=prior)
-    proven = epsilon_lower_bound(guesses, confidence=1 - _ERROR / guessed.tried)
-    if proven > limit:
+    limit = math.log(FACTOR)
+    if privacy is not None and privacy.rated > limit:
         yield Look(
             f"lower bound on ε at most {limit:.2f}",
-            f"the attacks show ε ≥ {proven:.2f} at δ = 0; {limit:.2f} is the logarithm of {FACTOR:g}",
-            f"the attacks prove a privacy loss of at least {proven:.2f} (limit {limit:.2f}: a factor of {FACTOR:g})",
+            f"the attacks show ε ≥ {privacy.rated:.2f} at δ = 0; {limit:.2f} is the logarithm of {FACTOR:g}",
+            f"the attacks prove a privacy loss of at least {privacy.rated:.2f} (limit {limit:.2f}: a factor of "
+            f"{FACTOR:g})",
         )
