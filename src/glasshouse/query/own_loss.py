@@ -104,7 +104,10 @@ class OwnLoss(QueryOptions):
         """[N, T] what the loss says about the parts of all records, by name."""
         size = len(population) if getattr(self.loss, "whole", False) else self.batch_size
         rows = np.split(np.arange(len(population)), range(size, len(population), size))
-        found = [self._asked(model, population, part) for part in rows]
+        loss = self.loss
+        if len(rows) > 1 and (settled := getattr(loss, "settled", None)) is not None:
+            loss = settled(model, _batch(population, rows[0]))
+        found = [self._asked(model, population, part, loss=loss) for part in rows]
         width = max(one["loss"].shape[1] for one in found)
         parts = {}
         for name, first in found[0].items():
@@ -122,42 +125,49 @@ class OwnLoss(QueryOptions):
         first, again = (np.nansum(one["loss"], axis=1) for one in asked)
         return () if np.allclose(first[: len(again)], again, rtol=_SAME, atol=_SAME) else (_UNSTEADY,)
 
-    def _asked(self, model: Any, population: Population, rows: NDArray[np.intp]) -> dict[str, NDArray[Any]]:
+    def _asked(
+        self, model: Any, population: Population, rows: NDArray[np.intp], *, loss: Loss | None = None
+    ) -> dict[str, NDArray[Any]]:
         """[B, T] what the loss says about the parts of some records, by name; NaN where a record has no such part."""
-        batch = Batch(select(population.x, rows), population.y[rows], population.ids[rows])
+        batch = _batch(population, rows)
         try:
-            given = self.loss(model, batch)
+            given = (loss or self.loss)(model, batch)
         except InputError:
             raise
         except Exception as error:  # whatever the user's function raises
             raise InputError(f"loss: the function failed: {first_line(error).rstrip('.')}.") from error
-        told = {name: as_array(one) for name, one in (given if isinstance(given, Mapping) else {"loss": given}).items()}
-        losses = told.get("loss", np.empty(0))
-        if losses.dtype.kind not in "iuf" or losses.ndim not in (1, 2) or len(losses) != len(rows):
-            raise InputError(
-                f"loss: it answered {len(rows)} records with shape {losses.shape}, type {losses.dtype}; expected one "
-                f"number per record, [{len(rows)}], or [{len(rows)}, T] with one per part and NaN where there is none."
-            )
-        for name, one in told.items():
-            if one.shape != losses.shape:
-                raise InputError(
-                    f"loss: {name!r} has shape {one.shape}, and the losses {losses.shape}; give both alike."
-                )
-        missing = np.isnan(losses) if losses.ndim == 2 else np.zeros(losses.shape, dtype=np.bool_)
-        wrong = not_finite(np.where(missing, 0.0, losses)) | missing.reshape(len(rows), -1).all(axis=1)
-        if losses.ndim == 1:
-            wrong = not_finite(losses)
-        if wrong.any():
-            refuse_not_finite(wrong, batch.ids, place="loss", advice=_ABOUT_LOSSES)
-        negative = (losses < -_ROUNDING).reshape(len(rows), -1).any(axis=1)
-        if negative.any() and not getattr(self.loss, "density", False):
-            raise InputError(
-                f"loss: negative for {int(negative.sum())} of {len(rows)} records, first "
-                f"{str(batch.ids[negative][0])!r}. It is the negative logarithm of a likelihood; if that is a density, "
-                f"which may exceed 1, give the function an attribute density = True."
-            )
-        wide = {name: one.reshape(len(rows), -1) for name, one in told.items()}
-        return wide | {"loss": wide["loss"].astype(np.float64)}
+        return checked_losses(given, batch.ids, self.loss)
+
+
+def _batch(population: Population, rows: NDArray[np.intp]) -> Batch:
+    return Batch(select(population.x, rows), population.y[rows], population.ids[rows])
+
+
+def checked_losses(given: Any, ids: NDArray[Any], loss: Loss) -> dict[str, NDArray[Any]]:
+    """[B, T] what a loss said about the parts of the records with these names [B]; refused if they are no losses."""
+    told = {name: as_array(one) for name, one in (given if isinstance(given, Mapping) else {"loss": given}).items()}
+    losses, count = told.get("loss", np.empty(0)), len(ids)
+    if losses.dtype.kind not in "iuf" or losses.ndim not in (1, 2) or len(losses) != count:
+        raise InputError(
+            f"loss: it answered {count} records with shape {losses.shape}, type {losses.dtype}; expected one "
+            f"number per record, [{count}], or [{count}, T] with one per part and NaN where there is none."
+        )
+    for name, one in told.items():
+        if one.shape != losses.shape:
+            raise InputError(f"loss: {name!r} has shape {one.shape}, and the losses {losses.shape}; give both alike.")
+    wide = {name: one.reshape(count, -1) for name, one in told.items()}
+    absent = np.isnan(wide["loss"]) & (losses.ndim == 2)
+    wrong = not_finite(np.where(absent, 0.0, wide["loss"])) | absent.all(axis=1)
+    if wrong.any():
+        refuse_not_finite(wrong, ids, place="loss", advice=_ABOUT_LOSSES)
+    negative = (wide["loss"] < -_ROUNDING).any(axis=1)
+    if negative.any() and not getattr(loss, "density", False):
+        raise InputError(
+            f"loss: negative for {int(negative.sum())} of {count} records, first {str(ids[negative][0])!r}. It is the "
+            f"negative logarithm of a likelihood; if that is a density, which may exceed 1, give the function an "
+            f"attribute density = True."
+        )
+    return wide | {"loss": wide["loss"].astype(np.float64)}
 
 
 def with_own_loss(how: QueryOptions | None, loss: Loss | None, population: Population) -> QueryOptions | None:
