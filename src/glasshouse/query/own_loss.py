@@ -17,12 +17,12 @@ from numpy.typing import NDArray
 from glasshouse.core.arrays import as_array
 from glasshouse.core.errors import InputError, first_line
 from glasshouse.core.numerics import not_finite, refuse_not_finite
+from glasshouse.core.outputs import differing
 from glasshouse.data import Population, select
 from glasshouse.query.adapters import KeptAnswers
 from glasshouse.query.classify import Answers, QueryOptions
 
 _ASKED_TWICE = 4  # records, among others and among themselves
-_SAME = 0.01  # low precision and other batch sizes change losses by less
 _ROUNDING = 1e-5  # a loss in float32 may be so far below 0
 _ABOUT_LOSSES = "A model with NaN among its weights gives NaN; of a record without any part there is nothing to audit."
 _UNSTEADY = (
@@ -123,7 +123,7 @@ class OwnLoss(QueryOptions):
         count = min(2 * _ASKED_TWICE, len(population))
         asked = [self._asked(model, population, np.arange(min(some, count))) for some in (count, _ASKED_TWICE)]
         first, again = (np.nansum(one["loss"], axis=1) for one in asked)
-        return () if np.allclose(first[: len(again)], again, rtol=_SAME, atol=_SAME) else (_UNSTEADY,)
+        return (_UNSTEADY,) if differing(first[: len(again)], again).any() else ()
 
     def _asked(
         self, model: Any, population: Population, rows: NDArray[np.intp], *, loss: Loss | None = None
