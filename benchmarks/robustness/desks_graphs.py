@@ -12,12 +12,14 @@ import networkx
 import numpy as np
 import pandas as pd
 import torch
+import torch_geometric
 import torch_geometric.nn as pyg
 from desks import QUICK, Found, desk, softmax_losses
 from torch import nn
 from torch_geometric.data import Data
+from torch_geometric.loader import NeighborLoader, RandomNodeLoader
 
-from glasshouse import MultiLabelLoss, Population, audit
+from glasshouse import GaussianLoss, MultiLabelLoss, Population, audit
 from glasshouse.graph import GNNTrainer, GraphClassifierTrainer, citation_graph, load_graph
 from glasshouse.graph import audit as audit_graph
 
@@ -237,11 +239,32 @@ def _networkx() -> Found:
     return node_desk(Own, load_graph(graph))
 
 
+def outcome_desk(y: torch.Tensor, loss: Any, criterion: Callable[..., Any]) -> Found:
+    """Nodes with outcomes [n] or [n, L], the user's own loop, and the loss by torch's own function."""
+    data = GRAPH.clone()
+    data.y = y
+
+    def train(data: Data, members: Any, seed: int) -> Any:
+        torch.manual_seed(seed)
+        model, part = pyg.GCN(FEATURES, 16, 2, y[0].numel()), data.subgraph(torch.from_numpy(members))
+        step = torch.optim.Adam(model.parameters(), 0.01)
+        for _ in range(20):
+            step.zero_grad()
+            criterion(model(part.x, part.edge_index).view_as(part.y), part.y).backward()
+            step.step()
+        return model.eval()
+
+    model = train(data, IN, 0)
+    result = audit_graph(data, model=model, members=IN, trainer=train, loss=loss, **GRAPH_QUICK)
+    with torch.no_grad():
+        answer = model(data.x, NO_EDGES).view_as(y).double()
+    return Found(result, criterion(answer, y.double(), reduction="none").reshape(COUNT, -1).sum(1).numpy(), IN)
+
+
 @desk("graphs", "multi-label nodes")
 def _multi_label() -> Found:
-    data = GRAPH.clone()
-    data.y = (torch.rand(COUNT, 4) > 0.5).float()
-    return node_desk(Own, data)
+    y = (torch.rand(COUNT, 4) > 0.5).float()
+    return outcome_desk(y, MultiLabelLoss(), nn.functional.binary_cross_entropy_with_logits)
 
 
 @desk("graphs", "multi-label nodes, each alone, by Population.for_loss")
@@ -271,9 +294,40 @@ def _multi_label_alone() -> Found:
 
 @desk("graphs", "node regression")
 def _regression() -> Found:
-    data = GRAPH.clone()
-    data.y = torch.rand(COUNT)
-    return node_desk(Own, data)
+    return outcome_desk(torch.rand(COUNT), GaussianLoss(scale=0.5), nn.functional.mse_loss)
+
+
+def loader_desk(loader: Callable[[Data], Any]) -> Found:
+    """A target that was trained in parts, by a loader of PyG's: only the members and the edges between them."""
+
+    def train(data: Data, members: Any, seed: int) -> Any:
+        torch.manual_seed(seed)
+        model = pyg.GraphSAGE(FEATURES, 16, 2, 3)
+        step = torch.optim.Adam(model.parameters(), 0.01)
+        for _ in range(5):
+            for part in loader(data.subgraph(torch.from_numpy(members))):
+                step.zero_grad()
+                nn.functional.cross_entropy(model(part.x, part.edge_index), part.y).backward()
+                step.step()
+        return model.eval()
+
+    model = train(GRAPH, IN, 0)
+    result = audit_graph(GRAPH, model=model, members=IN, trainer=train, **GRAPH_QUICK)
+    with torch.no_grad():
+        logits = model(GRAPH.x, NO_EDGES)
+    return Found(result, softmax_losses(logits.double().numpy(), GRAPH.y.numpy()), IN)
+
+
+@desk("graphs", "RandomNodeLoader of one's own")
+def _random_loader() -> Found:
+    return loader_desk(lambda data: RandomNodeLoader(data, num_parts=3))
+
+
+@desk("graphs", "NeighborLoader of one's own")
+def _neighbor_loader() -> Found:
+    if not (torch_geometric.typing.WITH_PYG_LIB or torch_geometric.typing.WITH_TORCH_SPARSE):
+        raise ImportError(name="pyg-lib")  # which NeighborLoader needs
+    return loader_desk(lambda data: NeighborLoader(data, [10, 10], batch_size=32))
 
 
 @desk("graphs", "link prediction")

@@ -18,9 +18,10 @@ from glasshouse import (
     MultiLabelLoss,
     MultiOutputLoss,
     PoissonLoss,
+    Population,
     QuantileLoss,
 )
-from glasshouse.query.own_loss import Batch
+from glasshouse.query.own_loss import Batch, OwnLoss
 
 
 def asked(loss: Any, answer: Any, y: Any) -> np.ndarray:
@@ -107,3 +108,12 @@ def test_options_are_checked() -> None:
         QuantileLoss(quantiles=[1.5])
     with pytest.raises(InputError, match=r"scale: -1.0 is not positive"):
         asked(GaussianLoss(scale=-1.0), np.ones((2, 1)), np.ones((2, 1)))
+
+
+def test_a_few_logits_between_0_and_1_are_still_logits() -> None:
+    population = Population.for_loss(np.arange(5.0)[:, None], np.ones((5, 1), dtype=int))
+    answers = np.array([-3.0, 2.0, 4.0, -1.0, 0.5])  # the last one is a batch of its own
+    found = OwnLoss(loss=MultiLabelLoss(), batch_size=4).answers(lambda x: answers[x.astype(int)], population)
+    assert np.allclose(found.loss, np.log1p(np.exp(-answers)))
+    known = OwnLoss(loss=MultiLabelLoss(probabilities=False)).answers(lambda x: 0 * x + 0.5, population)
+    assert np.allclose(known.loss, np.log1p(np.exp(-0.5)))

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import signal
+import subprocess
+import sys
 import threading
 from collections import Counter
 from collections.abc import Iterator
@@ -109,18 +112,40 @@ def test_through_faults_figures_are_those_of_the_model_itself_and_no_record_is_a
     assert any(f"over a wire: {COUNT + 8} records" in note for note in found.context.notes)
 
 
-def test_a_killed_run_goes_on_where_it_was(server: Server, tmp_path: Path) -> None:
-    server.faults = lambda number, rows: 0 if number <= 6 else 400
-    with pytest.raises(InputError, match=r"it did not answer over the wire: HTTP 400"):
-        remote(server, cache=tmp_path / "answers.sqlite")(X)
+ASKING = """
+import sys, numpy
+from glasshouse.query.remote import RemoteModel
+url, cache, records = sys.argv[1:]
+RemoteModel(ask=url, batch_size=8, workers=1, wait=0.001, cache=cache)(numpy.load(records))
+"""
+
+
+def test_after_kill_9_a_run_goes_on_where_it_was(server: Server, tmp_path: Path) -> None:
+    random, running = np.random.default_rng(0), []
+
+    def faults(number: int, rows: list[Any]) -> int:
+        if running and server.answered.total() >= 48:
+            running.pop().kill()  # in the middle of a request
+            return -1
+        return int(random.choice([0, 500, 429, -1], p=[0.85, 0.05, 0.05, 0.05]))
+
+    server.faults = faults
+    server.reply = lambda rows: TREE.predict_proba(rows).round(2).tolist()
+    cache, records = tmp_path / "answers.sqlite", tmp_path / "x.npy"
+    np.save(records, X)
+    process = subprocess.Popen([sys.executable, "-c", ASKING, server.url, str(cache), str(records)])  # noqa: S603 (ours)
+    running.append(process)
+    assert process.wait() == -signal.SIGKILL
     before = server.answered.total()
     assert before == 48
-    server.faults = lambda number, rows: 0
-    model = remote(server, cache=tmp_path / "answers.sqlite", workers=1)
-    assert np.array_equal(model(X), TREE.predict_proba(X))
-    assert model.asked == COUNT - before
-    assert max(server.answered.values()) == 1
-    assert remote(server, cache=tmp_path / "answers.sqlite").plan(X) == 8
+    model = remote(server, cache=cache)
+    assert model.plan(X) == COUNT - before + 8
+    found, wanted = audited(model), audited(lambda x: TREE.predict_proba(x).round(2))
+    assert np.array_equal(found.records()["base_score"], wanted.records()["base_score"])
+    once = np.array([server.answered[str(row.tolist())] for row in X])
+    assert once[:8].tolist() == [2] * 8  # asked again, to see whether answers drift
+    assert once[8:].tolist() == [1] * (COUNT - 8)
+    assert model.asked == COUNT - before + 8
 
 
 def test_a_budget_is_checked_before_anything_is_asked(server: Server) -> None:

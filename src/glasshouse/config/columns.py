@@ -22,15 +22,12 @@ from glasshouse.core.registry import did_you_mean
 from glasshouse.data import Population, Units
 from glasshouse.data.labels import short_texts
 from glasshouse.data.named import Dataset
-from glasshouse.evidence.tables import read_text_table
+from glasshouse.evidence.tables import EMPTY, read_text_table
 from glasshouse.io.guarded import file_size
 
 Decimal = Literal[".", ","]
 Kind = Literal["number", "truth", "date", "text", "empty"]
 
-EMPTY = frozenset(
-    {"", "nan", "none", "null", "na", "n/a", "#n/a", "<na>", "nat"}
-)  # as spreadsheets and pandas write it
 # what people write for an empty cell; only among numbers, truths and dates, for elsewhere it may be a word of its own
 MARKS = EMPTY | {"?", "-", "--", ".", "*", "unknown", "missing", "n.a.", "nil", "not available"}
 TRUTHS = {"true": 1.0, "yes": 1.0, "1": 1.0, "1.0": 1.0, "false": 0.0, "no": 0.0, "0": 0.0, "0.0": 0.0}

@@ -32,14 +32,14 @@ from glasshouse.core.errors import InputError, placed, shortened
 from glasshouse.data import Population, first_of
 from glasshouse.data.labels import short_texts
 from glasshouse.data.named import Dataset
-from glasshouse.evidence.tables import as_flags, read_text_table
+from glasshouse.evidence.tables import EMPTY, as_flags, read_text_table
 from glasshouse.io.files import check_name
 from glasshouse.io.guarded import guarded, read_content
 from glasshouse.io.limits import check_memory
 
 LARGEST = 1e38  # of a feature: models work in float32, where more is infinite
 _NAMED = 12  # columns that a note lists by name
-_NO_LABEL = frozenset({"", "nan", "null", "na", "n/a", "#n/a", "<na>"})  # "none" may be a class
+_NO_LABEL = EMPTY - {"none", "nat"}  # which may be classes
 _WHOLE = re.compile(r"(-?(?:0|[1-9]\d{0,15}))(?:\.0*)?")
 _FEW = 20  # different values that can be classes whatever they look like
 _PER_CLASS = 10  # records per value, on average, below which many numbers are not classes

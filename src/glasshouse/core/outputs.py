@@ -31,6 +31,7 @@ _ENOUGH = 50  # records that show such an order
 _FEW = 8  # rows that show that all sum to the same number
 _ROUNDED = 2.0  # percent: whole percentages do not quite sum to 100
 _SHOWN = 10  # classes that a sentence names
+_SAME = 0.01  # low precision and other batch sizes change answers by less
 _HALF_TOLERANCE = 2e-2  # of a row's sum in float16 or bfloat16
 _NAMES = ("logits", "probabilities", "probs", "prediction_logits")  # names that models use for their answer
 
@@ -167,6 +168,14 @@ def ends_in_sigmoid(model: Any) -> bool:
         return False
     layers = [module for module in model.modules() if not any(True for _ in module.children())]
     return is_made_by(layers[-1], "torch.nn", "Sigmoid")
+
+
+def differing(first: NDArray[Any], again: NDArray[Any]) -> NDArray[np.bool_]:
+    """[B] whether two answers about the same records differ by more than low precision explains."""
+    if first.dtype.kind != "f" or first.shape != again.shape:
+        return np.array([one != other for one, other in zip(first.tolist(), again.tolist(), strict=True)])
+    same = np.isclose(first, again, rtol=_SAME, atol=_SAME, equal_nan=True)
+    return np.asarray(~same.reshape(len(first), -1).all(axis=1))
 
 
 def column_order_note(chosen: IntArray, labels: IntArray, classes: NDArray[Any]) -> tuple[str, ...]:

@@ -31,6 +31,7 @@ _FLAGS = {
     **dict.fromkeys(("0", "false", "no", "0.0"), 0),
     **dict.fromkeys(("", "none", "nan", "null"), -1),
 }
+EMPTY = frozenset({"", "nan", "none", "null", "na", "n/a", "#n/a", "<na>", "nat"})  # as tables and pandas write it
 _KINDS = {  # of output: the names of its columns, with the number of the class
     "loss": re.compile("loss()"),
     "logits": re.compile(r"logit_(\d{1,6})"),

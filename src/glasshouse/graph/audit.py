@@ -64,6 +64,7 @@ from glasshouse.graph.training.setting import (
 )
 from glasshouse.graph.training.trainer import GNNTrainer
 from glasshouse.pool import ShadowPool
+from glasshouse.query.own_loss import Loss
 from glasshouse.report import Context, Surroundings
 from glasshouse.training.trainer import Trainer, check_trainer
 
@@ -86,6 +87,7 @@ def audit(
     trainer: Trainer | None = None,
     attacks: Sequence[AttackChoice] = DEFAULT_ATTACKS,
     shadows: int = 8,
+    loss: Loss | None = None,
     mode: Mode = "online",
     attacker: Attacker = Attacker(),
     evaluation: Evaluation = Evaluation(),
@@ -120,6 +122,8 @@ def audit(
             objects, or mappings such as ``{"name": "g-base", "sampler": "gibbs"}``; ``"best"`` picks one of either kind
             by simulated targets and reports why. By default the paper's attacks and the strongest one, ``"g-stacked"``;
             what cannot use the pool is then left out, and the report says why.
+        loss: ``(model, batch) -> losses`` [n], or [n, T] of the parts of each node (labels, outputs), of outcomes ``y``
+            [n] or [n, L]; `MultiLabelLoss` and `GaussianLoss` are two that are ready. The trainer is then a function.
         about: a sentence about the data, shown beside the figures; by default ``data.about``, if it is set.
         nodes: which nodes are audited; all by default. A number draws that many at random, spread over degrees and
             classes: the work of attacks on graphs is then in proportion to it, and figures are estimates for the whole
@@ -141,9 +145,10 @@ def audit(
         >>> result.table()["attack"]
         array(['base'], dtype='<U4')
     """
-    if isinstance(data, HeteroData):
-        same = {name: value for name, value in locals().items() if name != "data"}
-        return audit(**{**same, **plain_arguments(data, model=model, members=members, trainer=trainer)})
+    if isinstance(data, HeteroData) or loss is not None:
+        same = dict(locals())
+        theirs = {name: same[name] for name in ("loss", "model", "members", "trainer", "attacker")}
+        return audit(**same | plain_arguments(data, **theirs))
     if advise is not None:
         same = {name: value for name, value in locals().items() if name not in ("data", "advise")}
         return audit_and_advise(audit, data, budget=advise, usual=GNNTrainer(setting=setting), **same)
@@ -206,7 +211,8 @@ def audit(
     if context.any():  # as in the target's training graph; who is a member is asked of labelled nodes alone
         plan = dataclasses.replace(plan, members=np.where(context, truth, plan.members))
     named, budget = attacks is not DEFAULT_ATTACKS, ""
-    made, refused = check_attacks(made, plan.members[:, empty.nodes], named=named)
+    classless = "" if int(graph.y.max()) else "a loss of your own"  # a graph of classes has two or more
+    made, refused = check_attacks(made, plan.members[:, empty.nodes], named=named, classless=classless)
     target, seconds = train_shadows(
         plan, owner, population=graph if own else data, model=model, members=truth, seed=seed, progress=progress
     )
@@ -233,8 +239,8 @@ def audit(
         shadows=shadows,
         mode=mode,
         seed=seed,
-        train_accuracy=node_accuracy(asked[0], graph, truth, setting=setting),
-        test_accuracy=node_accuracy(asked[0], graph, ~truth, setting=setting),
+        train_accuracy=None if classless else node_accuracy(asked[0], graph, truth, setting=setting),
+        test_accuracy=None if classless else node_accuracy(asked[0], graph, ~truth, setting=setting),
         fingerprint=population.fingerprint(),
         shadow_seconds=spent,
         settings={
@@ -248,7 +254,7 @@ def audit(
         notes=(
             *filter(None, [budget, chosen.note]),
             *scene.notes,
-            *_column_order(asked[0], graph, truth, setting),
+            *(() if classless else _column_order(asked[0], graph, truth, setting)),
             *shared_nodes(population.digests(scene.nodes), scene.audited(truth)),
         ),
     )

@@ -14,7 +14,7 @@ from glasshouse.core.arrays import BoolArray, FloatArray, IntArray
 from glasshouse.core.errors import InputError, first_line
 from glasshouse.core.optional import is_module
 from glasshouse.data import Population, Records
-from glasshouse.query.native import are_dicts, native_asker, rows_of_dicts
+from glasshouse.query.native import are_dicts, class_columns, native_asker, rows_of_dicts
 from glasshouse.training.sklearn import check_task, habits_of, parts_of, single_precision
 
 if TYPE_CHECKING:
@@ -92,7 +92,7 @@ def _plain_asker(model: Any, population: Population, device: str | None) -> Call
             nonlocal columns
             known = np.asarray(model.predict_proba(single_precision(x) if single else x))
             if columns is None:  # an estimator that is not fitted has said so by now
-                columns = _columns(model, population)
+                columns = class_columns(model, population)
             if known.shape != (len(known), len(columns)):
                 raise InputError(
                     f"model: predict_proba gave shape {known.shape} for {len(columns)} classes; expected one column "
@@ -161,18 +161,3 @@ def module_asker(model: nn.Module, population: Population, *, device: str | None
             raise InputError(f"model: it failed on {failure_line(first_tensor(inputs), error)}") from error
 
     return ask
-
-
-def _columns(model: Any, population: Population) -> IntArray:
-    """The population's column of each class of the estimator; a class that it never saw has probability 0."""
-    if not hasattr(model, "classes_"):  # its columns can only be the population's classes, in their order
-        return np.arange(len(population.classes))
-    known = np.asarray(model.classes_)
-    outside = ~np.isin(known, population.classes)
-    if outside.any():
-        raise InputError(
-            f"model: it knows the class {known[outside].tolist()[0]!r}, which is not among the population's classes "
-            f"{population.classes.tolist()}. Give the population all classes, Population(x, y, classes=...), or the "
-            f"labels that the model was fitted to."
-        )
-    return np.searchsorted(population.classes, known).astype(np.int64)

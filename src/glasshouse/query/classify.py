@@ -38,7 +38,6 @@ UNSTEADY = (
     "more. Switch random layers off, and let an answer depend on its own record alone."
 )
 ASKED_TWICE = 4  # records, among others and among themselves
-SAME = 0.01  # low precision and other batch sizes change answers by less
 _UNSURE_NOTE = (
     "The model answers with one number per record, all between 0 and 1; they fit the labels better as logits than as "
     "probabilities, and are used as logits. If they are probabilities, answer with those of both classes."
@@ -213,8 +212,7 @@ def check_model(model: Any, population: Population, *, how: QueryOptions | None 
     both = [outputs.array_of(outputs.unwrapped(one)) for one in (first, again)]
     if both[0].shape != (2 * ASKED_TWICE, *both[1].shape[1:]) or len(both[1]) != ASKED_TWICE:
         return ()  # its shape is refused later, with what is expected
-    same = np.allclose(both[0][:ASKED_TWICE], both[1], rtol=SAME, atol=SAME, equal_nan=True)
-    return () if same else (UNSTEADY,)
+    return (UNSTEADY,) if outputs.differing(both[0][:ASKED_TWICE], both[1]).any() else ()
 
 
 class _ReadAgainError(Exception):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import abc
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -60,15 +60,44 @@ def _fitting(answer: Any, shape: tuple[int, ...], what: str) -> FloatArray:
     return values.reshape(shape)
 
 
-def _bernoulli(values: FloatArray, happened: BoolArray) -> FloatArray:
-    """Losses of what happened or not, from probabilities, or from logits if some are outside of 0 to 1."""
-    if values.min() >= 0 and values.max() <= 1:
-        return np.asarray(-np.log(np.maximum(np.where(happened, values, 1 - values), _TINY)))
-    return np.asarray(-log_expit(np.where(happened, values, -values)))
+@dataclass(frozen=True, kw_only=True)
+class BinaryLoss(OutputLoss):
+    """A loss of things that happened or not, each with a logit or a probability.
+
+    Args:
+        probabilities: whether the model gives probabilities. None: it does if all its answers lie between 0 and 1.
+    """
+
+    probabilities: bool | None = None
+
+    def settled(self, model: Any, batch: Batch) -> BinaryLoss:
+        """The same loss after a look at many answers: a few logits may lie between 0 and 1 by chance."""
+        if self.probabilities is not None:
+            return self
+        return replace(self, probabilities=_are_shares(_of_labels(_answer(model, batch))))
+
+    def of_values(self, values: FloatArray, happened: NDArray[Any]) -> FloatArray:
+        """Losses of what happened or not, [B, L], from logits or probabilities [B, L]."""
+        if _are_shares(values) if self.probabilities is None else self.probabilities:
+            return np.asarray(-np.log(np.maximum(np.where(happened, values, 1 - values), _TINY)))
+        return np.asarray(-log_expit(np.where(happened, values, -values)))
+
+
+def _are_shares(values: FloatArray) -> bool:
+    return bool(values.min() >= 0 and values.max() <= 1)
+
+
+def _of_labels(answer: Any) -> FloatArray:
+    """An answer about labels as numbers [B, L]; of scikit-learn's list of L arrays [B, 2], the second columns."""
+    if isinstance(answer, list):
+        if any(np.shape(one)[1:] != (2,) for one in answer):
+            raise InputError("loss: a label has only one value among the members; leave it out of the outcomes.")
+        return np.stack([np.asarray(one)[:, 1] for one in answer], axis=1).astype(np.float64)
+    return as_array(answer).astype(np.float64)
 
 
 @dataclass(frozen=True, kw_only=True)
-class MultiLabelLoss(OutputLoss):
+class MultiLabelLoss(BinaryLoss):
     """Each of several labels is there or not: the binary cross-entropy of every label.
 
     The model gives logits [B, L] (a torch module), probabilities [B, L], or as scikit-learn a list of L arrays [B, 2].
@@ -82,11 +111,7 @@ class MultiLabelLoss(OutputLoss):
 
     def of_answer(self, answer: Any, y: NDArray[Any]) -> FloatArray:
         """Losses [B, L] of the labels."""
-        if isinstance(answer, list):
-            if any(np.shape(one)[1:] != (2,) for one in answer):
-                raise InputError("loss: a label has only one value among the members; leave it out of the outcomes.")
-            answer = np.stack([np.asarray(one)[:, 1] for one in answer], axis=1)
-        return _bernoulli(_fitting(answer, y.shape, "one number per label"), y == 1)
+        return self.of_values(_fitting(_of_labels(answer), y.shape, "one number per label"), y == 1)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -219,7 +244,7 @@ class CoxLoss(OutputLoss):
 
 
 @dataclass(frozen=True, kw_only=True)
-class DiscreteSurvivalLoss(OutputLoss):
+class DiscreteSurvivalLoss(BinaryLoss):
     """A survival model over intervals: the chance of the event in each interval that a record reached.
 
     The model gives logits [B, T], or probabilities. Outcomes are [N, 2]: in which interval, from 0, the event happened
@@ -239,7 +264,7 @@ class DiscreteSurvivalLoss(OutputLoss):
             raise InputError(f"loss: shape {values.shape} does not fit; expected a column for each interval of y.")
         at = np.arange(values.shape[1])
         happened = (at == last[:, None]) & (event[:, None] == 1)
-        return np.where(at <= last[:, None], _bernoulli(values, happened), np.nan)
+        return np.where(at <= last[:, None], self.of_values(values, happened), np.nan)
 
 
 def _survival(y: NDArray[Any]) -> tuple[FloatArray, FloatArray]:

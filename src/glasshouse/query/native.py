@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from glasshouse.core.arrays import FloatArray, as_array
+from glasshouse.core.arrays import FloatArray, IntArray, as_array
 from glasshouse.core.errors import InputError
 from glasshouse.data import Population
 
@@ -154,18 +154,15 @@ _KINDS: tuple[tuple[str, str, Callable[[Any, Population], Ask | None]], ...] = (
 
 def _decision(model: Any, population: Population) -> Ask:
     """Margins as logits, in the columns of the population's classes."""
-    known = np.asarray(model.classes_)
-    columns = np.searchsorted(population.classes, known)
-    if not np.isin(known, population.classes).all():
-        raise InputError(f"model: its classes are {known.tolist()}, not those of the population; fit it to these.")
+    columns = class_columns(model, population)
 
     def ask(x: Any) -> FloatArray:
         scores = np.asarray(model.decision_function(x), dtype=np.float64)
         if scores.ndim == 1:
             scores = np.stack([np.zeros_like(scores), scores], axis=1)
-        if scores.shape[1] != len(known):
+        if scores.shape[1] != len(columns):
             raise InputError(
-                f"model: its decision function has {scores.shape[1]} columns for {len(known)} classes. Say "
+                f"model: its decision function has {scores.shape[1]} columns for {len(columns)} classes. Say "
                 f'decision_function_shape="ovr", or wrap it in sklearn.calibration.CalibratedClassifierCV.'
             )
         everyone = np.repeat(scores.min(axis=1, keepdims=True) - _UNSEEN, len(population.classes), axis=1)
@@ -173,6 +170,21 @@ def _decision(model: Any, population: Population) -> Ask:
         return everyone
 
     return ask
+
+
+def class_columns(model: Any, population: Population) -> IntArray:
+    """The population's column of each class of the estimator; a class that it never saw has probability 0."""
+    if not hasattr(model, "classes_"):  # its columns can only be the population's classes, in their order
+        return np.arange(len(population.classes))
+    known = np.asarray(model.classes_)
+    outside = ~np.isin(known, population.classes)
+    if outside.any():
+        raise InputError(
+            f"model: it knows the class {known[outside].tolist()[0]!r}, which is not among the population's classes "
+            f"{population.classes.tolist()}. Give the population all classes, Population(x, y, classes=...), or the "
+            f"labels that the model was fitted to."
+        )
+    return np.searchsorted(population.classes, known).astype(np.int64)
 
 
 def are_dicts(answer: Any) -> bool:

@@ -17,10 +17,15 @@ from numpy.typing import NDArray
 from glasshouse.core.arrays import as_array
 from glasshouse.core.errors import InputError, first_line
 from glasshouse.core.numerics import not_finite, refuse_not_finite
+from glasshouse.core.outputs import differing
 from glasshouse.data import Population, select
 from glasshouse.query.adapters import KeptAnswers
 from glasshouse.query.classify import ASKED_TWICE, SAME, UNSTEADY, Answers, QueryOptions
 
+<<<<<<< HEAD
+=======
+_ASKED_TWICE = 4  # records, among others and among themselves
+>>>>>>> desks
 _ROUNDING = 1e-5  # a loss in float32 may be so far below 0
 _ABOUT_LOSSES = "A model with NaN among its weights gives NaN; of a record without any part there is nothing to audit."
 
@@ -97,7 +102,10 @@ class OwnLoss(QueryOptions):
         """[N, T] what the loss says about the parts of all records, by name."""
         size = len(population) if getattr(self.loss, "whole", False) else self.batch_size
         rows = np.split(np.arange(len(population)), range(size, len(population), size))
-        found = [self._asked(model, population, part) for part in rows]
+        loss = self.loss
+        if len(rows) > 1 and (settled := getattr(loss, "settled", None)) is not None:
+            loss = settled(model, _batch(population, rows[0]))
+        found = [self._asked(model, population, part, loss=loss) for part in rows]
         width = max(one["loss"].shape[1] for one in found)
         parts = {}
         for name, first in found[0].items():
@@ -113,17 +121,24 @@ class OwnLoss(QueryOptions):
         count = min(2 * ASKED_TWICE, len(population))
         asked = [self._asked(model, population, np.arange(min(some, count))) for some in (count, ASKED_TWICE)]
         first, again = (np.nansum(one["loss"], axis=1) for one in asked)
+<<<<<<< HEAD
         return () if np.allclose(first[: len(again)], again, rtol=SAME, atol=SAME) else (UNSTEADY,)
+=======
+        return (_UNSTEADY,) if differing(first[: len(again)], again).any() else ()
+>>>>>>> desks
 
-    def _asked(self, model: Any, population: Population, rows: NDArray[np.intp]) -> dict[str, NDArray[Any]]:
+    def _asked(
+        self, model: Any, population: Population, rows: NDArray[np.intp], *, loss: Loss | None = None
+    ) -> dict[str, NDArray[Any]]:
         """[B, T] what the loss says about the parts of some records, by name; NaN where a record has no such part."""
-        batch = Batch(select(population.x, rows), population.y[rows], population.ids[rows])
+        batch = _batch(population, rows)
         try:
-            given = self.loss(model, batch)
+            given = (loss or self.loss)(model, batch)
         except InputError:
             raise
         except Exception as error:  # whatever the user's function raises
             raise InputError(f"loss: the function failed: {first_line(error).rstrip('.')}.") from error
+<<<<<<< HEAD
         told = {name: as_array(one) for name, one in (given if isinstance(given, Mapping) else {"loss": given}).items()}
         losses = told.get("loss", np.empty(0))
         if losses.dtype.kind not in "iuf" or losses.ndim not in (1, 2) or len(losses) != len(rows):
@@ -149,6 +164,40 @@ class OwnLoss(QueryOptions):
                 f"which may exceed 1, give the function an attribute density = True."
             )
         return wide | {"loss": wide["loss"].astype(np.float64)}
+=======
+        return checked_losses(given, batch.ids, self.loss)
+
+
+def _batch(population: Population, rows: NDArray[np.intp]) -> Batch:
+    return Batch(select(population.x, rows), population.y[rows], population.ids[rows])
+
+
+def checked_losses(given: Any, ids: NDArray[Any], loss: Loss) -> dict[str, NDArray[Any]]:
+    """[B, T] what a loss said about the parts of the records with these names [B]; refused if they are no losses."""
+    told = {name: as_array(one) for name, one in (given if isinstance(given, Mapping) else {"loss": given}).items()}
+    losses, count = told.get("loss", np.empty(0)), len(ids)
+    if losses.dtype.kind not in "iuf" or losses.ndim not in (1, 2) or len(losses) != count:
+        raise InputError(
+            f"loss: it answered {count} records with shape {losses.shape}, type {losses.dtype}; expected one "
+            f"number per record, [{count}], or [{count}, T] with one per part and NaN where there is none."
+        )
+    for name, one in told.items():
+        if one.shape != losses.shape:
+            raise InputError(f"loss: {name!r} has shape {one.shape}, and the losses {losses.shape}; give both alike.")
+    wide = {name: one.reshape(count, -1) for name, one in told.items()}
+    absent = np.isnan(wide["loss"]) & (losses.ndim == 2)
+    wrong = not_finite(np.where(absent, 0.0, wide["loss"])) | absent.all(axis=1)
+    if wrong.any():
+        refuse_not_finite(wrong, ids, place="loss", advice=_ABOUT_LOSSES)
+    negative = (wide["loss"] < -_ROUNDING).any(axis=1)
+    if negative.any() and not getattr(loss, "density", False):
+        raise InputError(
+            f"loss: negative for {int(negative.sum())} of {count} records, first {str(ids[negative][0])!r}. It is the "
+            f"negative logarithm of a likelihood; if that is a density, which may exceed 1, give the function an "
+            f"attribute density = True."
+        )
+    return wide | {"loss": wide["loss"].astype(np.float64)}
+>>>>>>> desks
 
 
 def with_own_loss(how: QueryOptions | None, loss: Loss | None, population: Population) -> QueryOptions | None:

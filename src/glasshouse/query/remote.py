@@ -22,11 +22,11 @@ from numpy.typing import NDArray
 
 from glasshouse.core.digests import row_digests
 from glasshouse.core.errors import InputError, first_line
+from glasshouse.core.outputs import differing
 from glasshouse.data.features import count_records, plain_parts, select
 from glasshouse.io.files import check_name
 
 _AGAIN = 8  # records that are asked a second time
-_SAME = 0.01  # low precision changes answers by less
 _LONGEST = 120.0  # seconds between two attempts
 _PATIENCE = 30.0  # seconds to wait for another process that writes to the cache
 _NAMES = ("probabilities", "logits", "predictions", "scores", "outputs", "labels", "answers", "results")
@@ -157,12 +157,7 @@ class RemoteModel:
         for rows, answers in self._answered(x, some):
             for row, answer in zip(rows, answers, strict=True):
                 second[row] = answer
-        again = _stacked(second)
-        if first.dtype.kind == "f" and first.shape == again.shape:
-            same = np.isclose(first, again, rtol=_SAME, atol=_SAME, equal_nan=True).reshape(len(some), -1).all(axis=1)
-        else:
-            same = np.array([one == other for one, other in zip(first.tolist(), again.tolist(), strict=True)])
-        self._unsteady = int((~same).sum())
+        self._unsteady = int(differing(first, _stacked(second)).sum())
 
     @property
     def warnings(self) -> tuple[str, ...]:

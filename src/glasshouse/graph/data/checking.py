@@ -158,13 +158,11 @@ def _label_faults(y: Tensor, count: int, place: str, *, labelled: bool) -> list[
     if y.shape != (count,):
         advice = " Use data.y.squeeze(1)." if y.shape == (count, 1) else ""  # as in OGB
         if y.ndim == 2 and y.shape[1] > 1 and len(y) == count:
-            advice = " Of several labels per node, each node is audited alone: glasshouse.audit(Population.for_loss("
-            advice += "data.x.numpy(), data.y.numpy()), loss=MultiLabelLoss(), …)."
+            advice = " Nodes with several labels: audit(data, loss=MultiLabelLoss(), trainer=your_function, …)."
         return [f"{place}y: has shape {tuple(y.shape)} for {count} nodes; give one class per node, [{count}].{advice}"]
     given = y[~torch.isnan(y)]
     if not bool((given == given.long()).all()):
-        advice = " For a regression each node is audited alone: glasshouse.audit(Population(data.x.numpy(), "
-        advice += "data.y.numpy(), regression=True), …)."
+        advice = " A regression: audit(data, loss=GaussianLoss(scale=…), trainer=your_function, …)."
         return [f"{place}y: some labels are not whole numbers; give each node the number of its class.{advice}"]
     if labelled and len(torch.unique(y[y >= 0])) < 2:
         return [f"{place}y: all nodes have one label, or none; a classifier needs two or more."]

@@ -15,11 +15,10 @@ from glasshouse.core.arrays import FloatArray, IntArray, TextArray
 from glasshouse.core.errors import InputError, shortened
 from glasshouse.core.escape import visible
 from glasshouse.data import as_ids
-from glasshouse.evidence.tables import read_text_table
+from glasshouse.evidence.tables import EMPTY, read_text_table
 from glasshouse.io.limits import check_memory
 
 TABLES = (".csv", ".tsv", ".txt", ".parquet")
-_EMPTY = frozenset({"", "nan", "null", "na", "n/a", "none", "nat", "<na>"})
 _LABELS = ("label", "y", "class")
 _ENDS = (("source", "target"), ("from", "to"), ("src", "dst"))
 _MOST = 100  # different texts of a column that become a feature each
@@ -145,7 +144,7 @@ def _positions(names: TextArray, sources: list[str], targets: list[str], place: 
 def _numbers(cells: list[str]) -> FloatArray | None:
     """[n] numbers, NaN where a cell is empty; None if a cell is text."""
     try:
-        return np.array([np.nan if cell.lower() in _EMPTY else float(cell) for cell in cells])
+        return np.array([np.nan if cell.lower() in EMPTY else float(cell) for cell in cells])
     except ValueError:
         return None
 
@@ -188,7 +187,7 @@ def _features(columns: Columns, count: int, place: str) -> tuple[NDArray[np.floa
 
 def _labels(cells: list[str]) -> tuple[IntArray, list[str]]:
     """[n] numbers of classes, -1 where a cell is empty, and the classes' names: in the order of numbers if they are."""
-    given = [cell for cell in cells if cell.lower() not in _EMPTY]
+    given = [cell for cell in cells if cell.lower() not in EMPTY]
     values = _numbers(given)
     key = None if values is None else float
     order = sorted(set(given), key=key)

@@ -326,9 +326,6 @@ def _taken_apart(
 def _program(model: Model, profile: ModelProfile, data: Data, known: dict[tuple[object, ...], Program]) -> Program:
     if not isinstance(model, nn.Module):
         raise NoProgram("it is not a torch module")
-    arguments = profile.arguments
-    if "edge_type" in dict(arguments.held) and "edge_type" not in arguments.unused:
-        raise NoProgram("its edges are of several kinds")
     root = Profiled(model, profile).root
     program = traced(root)
     if program.signature not in known:

@@ -13,7 +13,7 @@ from torch import Tensor, fx, nn
 
 from glasshouse.graph.layers.layer_type import LAYER_TYPES, LayerType
 
-INPUTS = ("x", "edge_index", "edge_weight", "edge_attr")  # the values that a program starts from
+INPUTS = ("x", "edge_index", "edge_weight", "edge_attr", "edge_type")  # the values that a program starts from
 
 
 # Up to which share of the largest value two results are the same: where models compute in float64, and elsewhere.

@@ -25,7 +25,7 @@ _IDENTITIES = (nn.Identity, nn.Dropout, nn.Dropout1d, nn.Dropout2d, nn.AlphaDrop
 _DROPOUTS = (nn.functional.dropout, nn.functional.alpha_dropout, nn.functional.feature_alpha_dropout)
 _IN_PLACE = (operator.iadd, operator.isub, operator.imul, operator.itruediv)
 _NODES, _EDGES, _INDEX, _CONSTANT = "nodes", "edges", "edge_index", "constant"
-_KINDS = {"x": _NODES, "edge_index": _INDEX, "edge_weight": _EDGES, "edge_attr": _EDGES}
+_KINDS = {"x": _NODES, "edge_index": _INDEX, "edge_weight": _EDGES, "edge_attr": _EDGES, "edge_type": _EDGES}
 
 
 def _works_in_place(node: fx.Node, root: nn.Module) -> bool:
@@ -212,9 +212,16 @@ class Asked(nn.Module):
         self.takes_data = takes_data  # whether it wants one `Data`
         self.keywords = dict(keywords or {})  # the edge values that its arguments get, by the names of both
 
-    def forward(self, x: Tensor, edge_index: Tensor, edge_weight: Tensor | None, edge_attr: Tensor | None) -> Any:
+    def forward(
+        self,
+        x: Tensor,
+        edge_index: Tensor,
+        edge_weight: Tensor | None,
+        edge_attr: Tensor | None,
+        edge_type: Tensor | None = None,
+    ) -> Any:
         """What the model answers."""
-        values = {"edge_weight": edge_weight, "edge_attr": edge_attr}
+        values = {"edge_weight": edge_weight, "edge_attr": edge_attr, "edge_type": edge_type}
         if self.takes_data:
             given = {name: value for name, value in values.items() if value is not None}
             return self.model(Data(x=x, edge_index=edge_index, **given))

@@ -19,8 +19,7 @@ from glasshouse.core.progress import track
 from glasshouse.core.randomness import seed_for
 from glasshouse.core.table import Table
 from glasshouse.data import random_subsets
-from glasshouse.graph.data.subgraph import InducedGraph, induced
-from glasshouse.graph.models.profile import ask_model
+from glasshouse.graph.training.setting import node_accuracy
 from glasshouse.graph.training.trainer import GNNTrainer
 
 PAPER_GRID: dict[str, Sequence[Any]] = {
@@ -95,7 +94,7 @@ def grid_search(
     stations = sorted({int(setting.get("epochs", base.epochs)) for setting in settings})
     runs = [dict(shared) for shared in dict.fromkeys(_without_epochs(setting) for setting in settings)]
     halves = random_subsets(int(data.num_nodes or 0), models=splits, fraction=0.5, seed=seed_for(seed, "grid search"))
-    measured: dict[tuple[object, ...], list[tuple[float, float]]] = {}
+    measured: dict[tuple[object, ...], list[tuple[float, ...]]] = {}
     jobs = track(
         itertools.product(runs, range(splits)),
         total=len(runs) * splits,
@@ -105,10 +104,14 @@ def grid_search(
     )
     for run, split in jobs:
         trainer = replace(_configured(base, run), epochs=stations[-1])
-        watch = _Watch(data, halves[split], stations, device=trainer.place)
-        trainer.train(data, halves[split], seed_for(seed, "grid search", split), after_epoch=watch)
-        for epochs, accuracies in watch.seen.items():
-            measured.setdefault((_without_epochs(run), epochs), []).append(accuracies)
+        sides = halves[split], ~halves[split]
+
+        def watch(epoch: int, model: nn.Module, run: Setting = run, sides: Any = sides) -> None:
+            if epoch in stations:
+                accuracies = tuple(node_accuracy(model, data, side) for side in sides)
+                measured.setdefault((_without_epochs(run), epoch), []).append(accuracies)
+
+        trainer.train(data, sides[0], seed_for(seed, "grid search", split), after_epoch=watch)
     means = np.array(
         [
             np.mean(measured[_without_epochs(setting), int(setting.get("epochs", base.epochs))], axis=0)
@@ -123,26 +126,6 @@ def grid_search(
         )
     best = int(np.argmax(np.where(table["reaches_gap"], table["test_accuracy"], -np.inf)))
     return GridSearch(best=_configured(base, settings[best]), table=table)
-
-
-class _Watch:
-    """Measures a model's accuracies at some epochs of its training."""
-
-    def __init__(self, data: Data, members: np.ndarray, stations: Sequence[int], *, device: torch.device) -> None:
-        self.inside, self.outside = (induced(data, nodes, device=device) for nodes in (members, ~members))
-        self.stations = frozenset(stations)
-        self.seen: dict[int, tuple[float, float]] = {}
-
-    def __call__(self, epoch: int, model: nn.Module) -> None:
-        if epoch in self.stations:
-            self.seen[epoch] = (_accuracy(model, self.inside), _accuracy(model, self.outside))
-
-
-@torch.no_grad()
-def _accuracy(model: nn.Module, graph: InducedGraph) -> float:
-    labelled = graph.y >= 0
-    right = ask_model(model, graph.shown()).argmax(dim=1) == graph.y
-    return float(right[labelled].double().mean())
 
 
 def _without_epochs(setting: Setting) -> tuple[tuple[str, Any], ...]:

@@ -8,7 +8,8 @@ dicts is asked about any part of the graph like every black box: a node is toggl
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from dataclasses import replace
+from typing import Any, cast
 
 import numpy as np
 import torch
@@ -17,10 +18,13 @@ from torch import Tensor, nn
 from torch_geometric.data import Data, HeteroData
 from torch_geometric.nn import MessagePassing
 
+from glasshouse.auditing.options import Attacker
 from glasshouse.core.arrays import BoolArray
 from glasshouse.core.errors import InputError
 from glasshouse.data import as_ids, as_members
+from glasshouse.graph.training.own_loss import NO_TRAINER, with_outcomes
 from glasshouse.graph.training.trainer import GNNTrainer
+from glasshouse.query.own_loss import Loss
 
 _TRAINER = (
     "trainer: for kinds of nodes pass a function (data, members, seed) -> model, called as model(x_dict, "
@@ -53,7 +57,7 @@ class KindsModel(nn.Module):
             edges[self.edge_kinds[number]] = position[edge_index[:, fits]]
         answer = self.model(parts, edges)
         answer = answer[self.kinds[0]] if isinstance(answer, Mapping) else answer
-        found: Tensor = answer.new_zeros(len(x), answer.shape[1])
+        found: Tensor = answer.new_zeros(len(x), *answer.shape[1:])
         found[of_node == 0] = answer
         return found
 
@@ -105,12 +109,13 @@ def as_plain(data: HeteroData) -> tuple[Data, Callable[[Any], KindsModel]]:
         data[kind].edge_index + torch.tensor([[start[kind[0]]], [start[kind[2]]]], device=data[kind].edge_index.device)
         for kind in edge_kinds
     ]
-    own = data[first].y
+    own = data[first].y.long() if data[first].y.dtype == torch.bool else data[first].y
+    none = torch.nan if own.is_floating_point() else -1
     plain = Data(
         x=x,
         edge_index=torch.cat(moved, dim=1) if moved else torch.zeros(2, 0, dtype=torch.long),
         edge_type=torch.repeat_interleave(torch.arange(len(moved)), torch.tensor([one.shape[1] for one in moved])),
-        y=torch.cat([own, own.new_full((sum(counts[1:]),), -1)]),
+        y=torch.cat([own, own.new_full((sum(counts[1:]), *own.shape[1:]), none)]),
     )
     plain.about = f"A graph with the kinds of nodes {', '.join(kinds)}, of which {first} is audited."
     names = as_ids(getattr(data[first], "ids", None), counts[0], place="ids").tolist()
@@ -120,20 +125,43 @@ def as_plain(data: HeteroData) -> tuple[Data, Callable[[Any], KindsModel]]:
     return plain, lambda model: KindsModel(model, kinds, widths, edge_kinds)
 
 
-def plain_arguments(data: HeteroData, *, model: Any, members: ArrayLike | None, trainer: Any) -> dict[str, Any]:
-    """The arguments of an audit of a plain graph that mean the same; members [n] are of the audited kind."""
-    kind = audited_kind(data)
-    if trainer is None or isinstance(trainer, GNNTrainer):
-        raise InputError(_TRAINER.format(kind=kind))
-    plain, wrapped = as_plain(data)
-    count = len(data[kind].x)
+def plain_arguments(
+    data: Data | HeteroData,
+    *,
+    loss: Loss | None,
+    model: Any,
+    members: ArrayLike | None,
+    trainer: Any,
+    attacker: Attacker,
+) -> dict[str, Any]:
+    """The arguments of an audit of a plain graph of classified nodes that mean the same.
 
-    def train(_: Data, chosen: BoolArray, seed: int) -> KindsModel:
-        return wrapped(trainer(data, chosen[:count], seed))
+    Of a graph of kinds, members [n] are of the audited kind.
+    """
+    mixed = isinstance(data, HeteroData)
+    count = len(data[audited_kind(data)].x) if mixed else data.num_nodes
+    if any(one is None or isinstance(one, GNNTrainer) for one in (trainer, attacker.trainer or trainer)):
+        raise InputError(_TRAINER.format(kind=audited_kind(data)) if mixed else NO_TRAINER)
+    if attacker.graph is not None:
+        raise InputError("attacker.graph: is not taken together with kinds of nodes or with a loss of your own.")
+    plain, wrapped = as_plain(data) if mixed else with_outcomes(data, cast("Loss", loss))
 
-    everyone = None
-    if members is not None:
-        names = np.array(plain.ids[:count])
-        everyone = np.ones(int(plain.num_nodes), dtype=np.bool_)
-        everyone[:count] = as_members(members, (count,), place="members", ids=names)
-    return {"data": plain, "model": None if model is None else wrapped(model), "members": everyone, "trainer": train}
+    def standing_in(trainer: Any) -> Any:
+        """A trainer that is given the user's form of the graph."""
+
+        def train(_: Data, chosen: BoolArray, seed: int) -> nn.Module:
+            return wrapped(trainer(data, chosen[:count], seed))
+
+        return train
+
+    if mixed and members is not None:
+        who, members = members, np.ones(int(plain.num_nodes), dtype=np.bool_)
+        members[:count] = as_members(who, (count,), place="members", ids=np.array(plain.ids[:count]))
+    return {
+        "data": plain,
+        "loss": loss if mixed else None,
+        "model": None if model is None else wrapped(model),
+        "members": members,
+        "trainer": standing_in(trainer),
+        "attacker": replace(attacker, trainer=attacker.trainer and standing_in(attacker.trainer)),
+    }
