@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import gammaln, log_expit, log_softmax, xlogy
 
-from glasshouse.core.arrays import BoolArray, FloatArray, as_array
+from glasshouse.core.arrays import FloatArray, as_array
 from glasshouse.core.errors import InputError
 from glasshouse.core.optional import is_module
 from glasshouse.core.outputs import looks_like_probabilities, unwrapped

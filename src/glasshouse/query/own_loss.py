@@ -20,12 +20,8 @@ from glasshouse.core.numerics import not_finite, refuse_not_finite
 from glasshouse.core.outputs import differing
 from glasshouse.data import Population, select
 from glasshouse.query.adapters import KeptAnswers
-from glasshouse.query.classify import ASKED_TWICE, SAME, UNSTEADY, Answers, QueryOptions
+from glasshouse.query.classify import ASKED_TWICE, UNSTEADY, Answers, QueryOptions
 
-<<<<<<< HEAD
-=======
-_ASKED_TWICE = 4  # records, among others and among themselves
->>>>>>> desks
 _ROUNDING = 1e-5  # a loss in float32 may be so far below 0
 _ABOUT_LOSSES = "A model with NaN among its weights gives NaN; of a record without any part there is nothing to audit."
 
@@ -121,11 +117,7 @@ class OwnLoss(QueryOptions):
         count = min(2 * ASKED_TWICE, len(population))
         asked = [self._asked(model, population, np.arange(min(some, count))) for some in (count, ASKED_TWICE)]
         first, again = (np.nansum(one["loss"], axis=1) for one in asked)
-<<<<<<< HEAD
-        return () if np.allclose(first[: len(again)], again, rtol=SAME, atol=SAME) else (UNSTEADY,)
-=======
-        return (_UNSTEADY,) if differing(first[: len(again)], again).any() else ()
->>>>>>> desks
+        return (UNSTEADY,) if differing(first[: len(again)], again).any() else ()
 
     def _asked(
         self, model: Any, population: Population, rows: NDArray[np.intp], *, loss: Loss | None = None
@@ -138,33 +130,6 @@ class OwnLoss(QueryOptions):
             raise
         except Exception as error:  # whatever the user's function raises
             raise InputError(f"loss: the function failed: {first_line(error).rstrip('.')}.") from error
-<<<<<<< HEAD
-        told = {name: as_array(one) for name, one in (given if isinstance(given, Mapping) else {"loss": given}).items()}
-        losses = told.get("loss", np.empty(0))
-        if losses.dtype.kind not in "iuf" or losses.ndim not in (1, 2) or len(losses) != len(rows):
-            raise InputError(
-                f"loss: it answered {len(rows)} records with shape {losses.shape}, type {losses.dtype}; expected one "
-                f"number per record, [{len(rows)}], or [{len(rows)}, T] with one per part and NaN where there is none."
-            )
-        for name, one in told.items():
-            if one.shape != losses.shape:
-                raise InputError(
-                    f"loss: {name!r} has shape {one.shape}, and the losses {losses.shape}; give both alike."
-                )
-        wide = {name: one.reshape(len(rows), -1) for name, one in told.items()}
-        missing = np.isnan(wide["loss"]) & (losses.ndim == 2)
-        wrong = not_finite(np.where(missing, 0.0, wide["loss"])) | missing.all(axis=1)
-        if wrong.any():
-            refuse_not_finite(wrong, batch.ids, place="loss", advice=_ABOUT_LOSSES)
-        negative = (wide["loss"] < -_ROUNDING).any(axis=1)
-        if negative.any() and not getattr(self.loss, "density", False):
-            raise InputError(
-                f"loss: negative for {int(negative.sum())} of {len(rows)} records, first "
-                f"{str(batch.ids[negative][0])!r}. It is the negative logarithm of a likelihood; if that is a density, "
-                f"which may exceed 1, give the function an attribute density = True."
-            )
-        return wide | {"loss": wide["loss"].astype(np.float64)}
-=======
         return checked_losses(given, batch.ids, self.loss)
 
 
@@ -197,7 +162,6 @@ def checked_losses(given: Any, ids: NDArray[Any], loss: Loss) -> dict[str, NDArr
             f"attribute density = True."
         )
     return wide | {"loss": wide["loss"].astype(np.float64)}
->>>>>>> desks
 
 
 def with_own_loss(how: QueryOptions | None, loss: Loss | None, population: Population) -> QueryOptions | None:
