@@ -26,7 +26,7 @@ from glasshouse.auditing.steps import (
     train_shadows,
 )
 from glasshouse.auditing.trials import audit_and_advise
-from glasshouse.auditing.units import by_unit, unit_settings
+from glasshouse.auditing.units import audited_draw, by_unit, unit_settings
 from glasshouse.compute import Compute
 from glasshouse.core.errors import InputError
 from glasshouse.data import Population, as_members, check_members_fit, check_population, select
@@ -127,7 +127,15 @@ def audit(
     fprs = checked_rates(
         evaluation.fprs, mask[judged] if units is None else units.members(mask[judged], place="members")
     )
-    groups = {name: values[judged] for name, values in as_groups(evaluation.groups, len(population)).items()}
+    columns = as_groups(evaluation.groups, len(population))
+    draw = audited_draw(
+        evaluation.design,
+        members=mask,
+        units=population.unit,
+        columns=columns if population.own_loss else {**columns, "label": population.labels},
+        at=judged,
+    )
+    groups = {name: values[judged] for name, values in columns.items()}
     words = None if evaluation.words is None else [evaluation.words[at] for at in judged.tolist()]
     public, prior = attacker.public is not None, attacker.prior
     if public and np.ndim(prior):
@@ -186,7 +194,7 @@ def audit(
     own = population.own_loss  # then there are no labels
     known = Known(x=population.features, labels=None if own else population.y, audited=judged if public else None)
     labels = None if own else population.labels[judged]
-    told: dict[str, Any] = {"labels": labels, "groups": groups, "known": known, "design": evaluation.design}
+    told: dict[str, Any] = {"labels": labels, "groups": groups, "known": known, "draw": draw}
     parts = by_unit(evidence, units, members=mask[judged], seed=seed, **told)
     return audit_view(
         parts.pop("view"),
@@ -255,6 +263,9 @@ def audit_evidence(
         counted = units.members(counted, place="members" if mask is not None else "shadow_members")
     fprs = () if counted is None else checked_rates(evaluation.fprs, counted)
     groups = as_groups(evaluation.groups, evidence.records)
+    columns = groups if evidence.labels is None else {**groups, "label": evidence.labels}
+    everyone = np.arange(evidence.records)
+    draw = audited_draw(evaluation.design, members=mask, units=units, columns=columns, at=everyone)
     chosen = default_attacks(attacks, DEFAULT_ATTACKS, evidence.models)
     made = chosen_attacks(chosen, mode=mode, prior=attacker.prior, seed=seed, fprs=fprs)
     left_out: dict[str, str] = {}
@@ -278,7 +289,7 @@ def audit_evidence(
         notes=(*evidence.notes, *shared.notes),
     )
     known = Known(labels=evidence.labels)
-    told: dict[str, Any] = {"labels": evidence.labels, "groups": groups, "design": evaluation.design}
+    told: dict[str, Any] = {"labels": evidence.labels, "groups": groups, "draw": draw}
     parts = by_unit(evidence, units, members=mask, seed=seed, known=known, **told)
     return audit_view(
         parts.pop("view"),

@@ -9,13 +9,40 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from glasshouse.core.arrays import BoolArray, FloatArray
+from glasshouse.core.arrays import BoolArray, FloatArray, IntArray
 from glasshouse.core.randomness import generator
 from glasshouse.data import Units, select
-from glasshouse.data.design import Design
+from glasshouse.data.design import Design, Draw, as_design
 from glasshouse.evaluation import Known
 from glasshouse.evaluation.checks.auxiliary import few_columns, label_columns
 from glasshouse.evidence.units import UnitView
+
+
+def audited_draw(
+    design: Design | str | Mapping[str, Any] | None,
+    *,
+    members: BoolArray | None,
+    units: Units | None,
+    columns: Mapping[str, NDArray[Any]],
+    at: IntArray,
+) -> Draw | None:
+    """The draw of the audited units or records by a declared design of all; None if none is declared.
+
+    Args:
+        design: how members were chosen, as declared.
+        members: [N] which of all records trained the target.
+        units: whose records all are.
+        columns: [N] by name, which the design may name.
+        at: positions of the audited records.
+    """
+    declared = as_design(design)
+    if declared is None or members is None:
+        return None
+    draw = declared.drawn(len(members), units, columns)
+    inside = members if units is None else units.members(members, place="members")
+    rows = at if units is None else units.rows[at]
+    rows = rows[np.sort(np.unique(rows, return_index=True)[1])]  # audited units are in the order of their first record
+    return replace(draw.at(rows), counted=draw.count_chance(inside))
 
 
 def by_unit(
@@ -27,11 +54,11 @@ def by_unit(
     groups: Mapping[str, NDArray[Any]],
     known: Known,
     seed: int,
-    design: Design | None = None,
+    draw: Draw | None = None,
 ) -> dict[str, Any]:
     """The view, members, labels, groups, knowledge and draw of an audit: of units [U], or of rows without units.
 
-    Where a declared design has strata with unequal shares of members, only units that make them equal are kept.
+    Where a declared draw has strata with unequal shares of members, only units that make them equal are kept.
 
     Args:
         rows: what the attacks look at, row by row.
@@ -41,14 +68,11 @@ def by_unit(
         groups: [N] columns of the audited rows.
         known: about the rows without the target.
         seed: of the sketch of wide features, and of who is left out.
-        design: how members were chosen, as declared.
+        draw: how the audited members were drawn, as declared.
     """
-    draw, left_out = None, 0
-    if design is not None and members is not None:
-        columns = dict(groups) | ({} if labels is None else {"label": labels})
-        draw = design.drawn(len(members), units, columns)
+    left_out = 0
+    if draw is not None and members is not None:
         inside = members if units is None else units.members(members, place="members")
-        draw = replace(draw, counted=draw.count_chance(inside))
         kept = draw.even(inside, seed=seed)
         if kept is not None:
             draw, left_out = draw.at(kept), int((~kept).sum())
