@@ -24,7 +24,7 @@ from glasshouse import (
     audit,
     most_exposed,
 )
-from glasshouse.auditing.defences import accuracy_on, counting_less, defences_for, effect, without
+from glasshouse.auditing.defences import accuracy_on, counting_less, defences_for, effect
 from glasshouse.auditing.trials import _figures
 from glasshouse.core.numerics import loss_to_margin
 from glasshouse.pool.folder import pool_faults
@@ -147,7 +147,7 @@ def test_the_accuracy_is_that_of_counting() -> None:
     population = Population(np.arange(6.0)[:, None], [0, 0, 1, 1, 0, 1])
     others = np.array([1, 0, 1, 1, 1, 0], dtype=bool)
     assert accuracy_on(lambda x: x[:, 0] - 1.5, population, others) == 3 / 4
-    rest = without(Population([[0.0], [1.0], [2.0]], ["a", "b", "c"]), np.array([False, False, True]))
+    rest = Population([[0.0], [1.0], [2.0]], ["a", "b", "c"]).at(np.array([True, True, False]))
     assert (rest.ids.tolist(), rest.classes.tolist()) == (["0", "1"], ["a", "b", "c"])
 
 

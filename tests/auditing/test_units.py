@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ import glasshouse
 from glasshouse import Evaluation, Population, SklearnTrainer, audit
 from glasshouse.attacks import create
 from glasshouse.attacks.by_unit import POWERS, ByUnit, joined_ratios
+from glasshouse.auditing.defences import Defence
 from glasshouse.auditing.result import AuditResult
 from glasshouse.core.errors import InputError
 from glasshouse.core.numerics import area_under_roc
@@ -145,6 +147,32 @@ def test_members_that_split_a_person_are_refused_before_the_training() -> None:
         audit(population, members=np.arange(len(population)) % 2 == 0, trainer=never, progress=False)
 
 
-def test_defences_are_not_measured_on_units() -> None:
-    with pytest.raises(InputError, match="not on units yet"):
-        glasshouse.advise(panel(30), trainer=SklearnTrainer(estimator=DecisionTreeClassifier()), progress=False)
+def test_defences_are_measured_on_units() -> None:
+    """Whole persons are left out or count less, and the fresh target trains on whole persons."""
+    people = panel(60)
+    assert people.unit is not None
+    of, first = people.unit.rows, people.x[:, 0]
+
+    class Watched(DecisionTreeClassifier):  # type: ignore[misc]
+        def fit(self, x: NDArray[np.float64], y: NDArray[np.int64], sample_weight: Any = None) -> Watched:
+            inside = np.isin(first, x[:, 0])
+            assert np.isin(np.bincount(of, inside) / np.bincount(of), (0, 1)).all(), "a person is partly inside"
+            if sample_weight is not None:
+                light = np.bincount(of[inside], sample_weight < 1) / np.bincount(of[inside]).clip(1)
+                assert np.isin(light, (0, 1)).all(), "a person counts partly"
+            fitted: Watched = super().fit(x, y, sample_weight=sample_weight)
+            return fitted
+
+    defences = [Defence(name="less", exposed=0.1, weight=0.1), Defence(name="without", exposed=0.1)]
+    trainer = SklearnTrainer(estimator=Watched())
+    options: dict[str, Any] = {"defences": defences, "shadows": 4, "attacks": ["base"], "progress": False}
+    found = glasshouse.advise(people, trainer=trainer, evaluation=Evaluation(fprs=[0.1]), **options)
+    assert {one.name for one in found.tried} == {"less", "without"}, found.left_out
+    assert all(one.note.startswith("6 records (10 %)") for one in found.tried)
+    assert found.advised is None or found.fresh is not None
+
+
+def test_a_design_that_a_fresh_target_would_not_follow_is_refused() -> None:
+    trainer = SklearnTrainer(estimator=DecisionTreeClassifier())
+    with pytest.raises(InputError, match="site: the fresh target of an advice is drawn at random"):
+        glasshouse.advise(panel(30), trainer=trainer, evaluation=Evaluation(design={"name": "site", "by": "label"}))

@@ -16,6 +16,7 @@ from glasshouse.data.design import (
     Design,
     FixedShare,
     RecordsAtRandom,
+    Snowball,
     Undersampled,
     WithinStrata,
     as_design,
@@ -94,12 +95,32 @@ def test_every_design_is_made_from_what_an_audit_file_says(name: str) -> None:
     given |= {"share": 0.4} if name == "share" else {"by": "town"} if name in ("strata", "site", "undersampled") else {}
     design = as_design(given)
     assert design is not None
-    draw = design.drawn(5, None, {"town": TOWNS})
+    edges = np.array([[0, 1], [1, 2]])
+    draw = design.drawn(5, None, {"town": TOWNS, "component": TOWNS, "edges": edges, "members": MEMBERS})
     assert draw.random == (name not in ("time", "unknown"))
-    if draw.random:
-        columns = {"town": np.repeat(TOWNS, 20)}
+    if draw.random and name != "snowball":
+        columns = {"town": np.repeat(TOWNS, 20), "component": np.repeat(TOWNS, 20)}
         chosen = design.members(100, None, columns, share=0.5, seed=0)
-        assert 20 < chosen.sum() < 80 or (name == "site" and chosen.sum() in (0, 40, 60, 100))
+        assert 20 < chosen.sum() < 80 or (name in ("site", "component") and chosen.sum() in (0, 40, 60, 100))
+
+
+def test_a_snowball_is_repeated_along_edges_also_for_some_of_the_nodes() -> None:
+    edges = np.array([np.arange(59), np.arange(1, 60)])  # a path: a snowball is a stretch of it
+    members = np.arange(60) < 20
+    draw = Snowball().drawn(60, None, {"edges": edges, "members": members})
+    drawn = draw.arrangements(members, 300, np.random.default_rng(0))
+    assert set(drawn.sum(axis=1)) == {20}
+    pieces = (np.diff(np.pad(drawn, ((0, 0), (1, 1))).astype(int), axis=1) == 1).sum(axis=1)
+    assert set(pieces) == {1}
+    assert drawn.any(axis=0).all()
+    assert not draw.plain
+    some = draw.at(np.arange(0, 60, 2))
+    assert set(some.arrangements(members[::2], 50, np.random.default_rng(0)).sum(axis=1)) == {10}
+
+
+def test_a_snowball_needs_a_graph() -> None:
+    with pytest.raises(InputError, match="a snowball draws the nodes of a graph"):
+        Snowball().drawn(5, None, {})
 
 
 @pytest.mark.parametrize(

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
+from scipy.special import ndtr
 
 from glasshouse import Evaluation, audit_evidence
 from glasshouse.core.arrays import FloatArray
@@ -11,7 +14,7 @@ from glasshouse.data import Units
 from glasshouse.data.design import BySite, Draw, TimeSplit, UnitsAtRandom, WithinStrata
 from glasshouse.evaluation import evaluate, leak_test
 from glasshouse.evaluation.declared import Coins
-from glasshouse.evaluation.drawn import evaluate_drawn
+from glasshouse.evaluation.drawn import _variance_of_mean, evaluate_drawn
 from glasshouse.evaluation.risk import unit_risk
 from glasshouse.evidence import Evidence
 from glasshouse.report.decision.conclusion import concluded
@@ -55,7 +58,35 @@ def test_a_plain_draw_changes_nothing() -> None:
     scores, members = np.random.default_rng(2).normal(size=300), np.arange(300) < 150
     draw = UnitsAtRandom().drawn(300, None, {})
     assert leak_test({"a": scores}, members, draw=draw) == leak_test({"a": scores}, members)
-    assert evaluate_drawn(scores, members, fprs=[0.1], draw=draw).auc_interval == evaluate(scores, members).auc_interval
+    plain, drawn = evaluate(scores, members, fprs=[0.1]), evaluate_drawn(scores, members, fprs=[0.1], draw=draw)
+    assert drawn.rates == plain.rates
+    assert drawn.auc_interval == pytest.approx(plain.auc_interval, abs=0.002)  # placements of noise are nearly even
+    assert evaluate_drawn(scores, members, fprs=[0.1]).auc_interval == plain.auc_interval
+
+
+def test_intervals_of_units_are_wider_where_a_few_carry_the_variance() -> None:
+    """Of an AUC near 1, by the truth of the two distributions."""
+    random, covered, narrow = np.random.default_rng(8), 0, 0
+    members = np.arange(200) < 100
+    truth = 0.96 * ndtr(4 / math.sqrt(2)) + 0.04 * ndtr(-1 / math.sqrt(2))
+    for _ in range(300):
+        hard = members & (random.random(200) < 0.04)
+        scores = random.normal(size=200) + np.where(hard, -1.0, 4.0 * members)
+        wide, plain = (evaluate_drawn(scores, members, fprs=[], units=each).auc_interval for each in (True, False))
+        covered += wide.low <= truth <= wide.high
+        narrow += plain.low <= truth <= plain.high
+    assert covered >= 276  # 92 % of 300
+    assert narrow <= covered - 6
+
+
+def test_the_variance_of_a_mean_of_clusters_is_that_of_leaving_each_out() -> None:
+    random = np.random.default_rng(9)
+    clusters = np.repeat(np.arange(9), random.integers(1, 30, size=9))
+    values = random.normal(size=len(clusters)) + random.normal(size=9)[clusters]
+    without = np.array([values[clusters != one].mean() for one in range(9)])
+    found, uncertainty = _variance_of_mean(values, clusters)
+    assert found == pytest.approx(8 / 9 * ((without - values.mean()) ** 2).sum())  # the jackknife
+    assert uncertainty > 0
 
 
 def test_a_leak_within_strata_is_found_though_strata_differ_by_more() -> None:

@@ -16,6 +16,7 @@ from glasshouse.auditing.options import Attacker, Evaluation, check_options, doc
 from glasshouse.auditing.result import AuditResult
 from glasshouse.auditing.steps import (
     audit_view,
+    audited_draw,
     check_attacks,
     checked_members,
     checked_rates,
@@ -126,7 +127,15 @@ def audit(
     fprs = checked_rates(
         evaluation.fprs, mask[judged] if units is None else units.members(mask[judged], place="members")
     )
-    groups = {name: values[judged] for name, values in as_groups(evaluation.groups, len(population)).items()}
+    columns = as_groups(evaluation.groups, len(population))
+    draw = audited_draw(
+        evaluation.design,
+        members=mask,
+        units=population.unit,
+        columns=columns if population.own_loss else {**columns, "label": population.labels},
+        at=judged,
+    )
+    groups = {name: values[judged] for name, values in columns.items()}
     words = None if evaluation.words is None else [evaluation.words[at] for at in judged.tolist()]
     public, prior = attacker.public is not None, attacker.prior
     if public and np.ndim(prior):
@@ -190,6 +199,7 @@ def audit(
         members=mask[judged],
         labels=None if own else population.labels[judged],
         units=units,
+        draw=draw,
         known=known,
         estimated=not attacker.labels_only and loss is None,
         evaluation=dataclasses.replace(evaluation, fprs=fprs, groups=groups, words=words),
@@ -254,6 +264,9 @@ def audit_evidence(
         counted = units.members(counted, place="members" if mask is not None else "shadow_members")
     fprs = () if counted is None else checked_rates(evaluation.fprs, counted)
     groups = as_groups(evaluation.groups, evidence.records)
+    columns = groups if evidence.labels is None else {**groups, "label": evidence.labels}
+    everyone = np.arange(evidence.records)
+    draw = audited_draw(evaluation.design, members=mask, units=units, columns=columns, at=everyone)
     chosen = default_attacks(attacks, DEFAULT_ATTACKS, evidence.models)
     made = chosen_attacks(chosen, mode=mode, prior=attacker.prior, seed=seed, fprs=fprs)
     left_out: dict[str, str] = {}
@@ -282,6 +295,7 @@ def audit_evidence(
         members=mask,
         labels=evidence.labels,
         units=units,
+        draw=draw,
         evaluation=dataclasses.replace(evaluation, fprs=fprs, groups=groups),
         context=context,
         progress=progress,

@@ -17,7 +17,7 @@ import numpy as np
 
 from glasshouse.core.arrays import BoolArray, FloatArray
 from glasshouse.core.errors import InputError
-from glasshouse.data import Population, select
+from glasshouse.data import Population
 from glasshouse.evaluation.roc import SortedScores, checked
 from glasshouse.evidence import Evidence
 from glasshouse.query.classify import CoarseAnswers, QueryOptions, query
@@ -279,13 +279,6 @@ def most_exposed(evidence: Evidence, share: float = 0.1) -> BoolArray:
     return found
 
 
-def without(population: Population, removed: BoolArray) -> Population:
-    """The population of the other records, with all classes; ``removed`` is [N]."""
-    kept = ~removed
-    x, ids = select(population.x, kept), population.ids[kept]
-    return Population(x, population.labels[kept], ids=ids, classes=population.classes)
-
-
 def counting_less(trainer: Any, exposed: BoolArray, weight: float) -> SklearnTrainer:
     """The same trainer, for which some records [N] count as a part of a record."""
     if not isinstance(trainer, SklearnTrainer):
@@ -296,7 +289,7 @@ def counting_less(trainer: Any, exposed: BoolArray, weight: float) -> SklearnTra
 
 def accuracy_on(model: Any, population: Population, others: BoolArray) -> float:
     """The accuracy of a model on the records ``others``, [N]: also on those that were left out of an audit."""
-    return float(query(model, without(population, ~others)).correct.mean())
+    return float(query(model, population.at(others)).correct.mean())
 
 
 def effect(

@@ -139,9 +139,7 @@ class Evaluation:
     groups: Mapping[str, ArrayLike] | None = option(None)
     words: Sequence[Sequence[str]] | None = option(None, of=("records", "evidence"))
     claim: PrivacyClaim | Mapping[str, float] | None = option(None, file="ClaimSection | None")
-    design: Design | str | Mapping[str, Any] | None = option(
-        None, file="str | dict[str, Any] | None", of=("records", "evidence")
-    )
+    design: Design | str | Mapping[str, Any] | None = option(None, file="str | dict[str, Any] | None")
 
     def __post_init__(self) -> None:
         if self.threshold not in ("mean", "max"):

@@ -15,10 +15,10 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from glasshouse.core.arrays import BoolArray, IntArray, TextArray
+from glasshouse.core.arrays import BoolArray, IntArray
 from glasshouse.core.errors import InputError
 from glasshouse.core.randomness import generator, seed_for
-from glasshouse.data import Population, as_members, select
+from glasshouse.data import Population, as_members
 from glasshouse.data.design import Design, OwnCoins, RecordsAtRandom, UnitsAtRandom
 from glasshouse.data.features import joined
 from glasshouse.io.files import new_folder, write_file
@@ -73,7 +73,7 @@ class Plan:
         self.check(population)
         if self.kind == "members":
             return population, self.members
-        return _some(population, self.canaries, self.labels[self.canaries]), self.members[self.canaries]
+        return population.at(self.canaries, labels=self.labels[self.canaries]), self.members[self.canaries]
 
     def trainer(self, trainer: Trainer, population: Population) -> Trainer:
         """How shadow models are trained for the audit: beside canaries, all other records are inside too."""
@@ -81,8 +81,7 @@ class Plan:
             return trainer
         base = np.ones(len(population), dtype=np.bool_)
         base[self.canaries] = False
-        at = np.flatnonzero(base)
-        return BesideBase(trainer=trainer, base=_some(population, at, population.labels[at]))
+        return BesideBase(trainer=trainer, base=population.at(base))
 
     def check(self, population: Population) -> None:
         """Refuse another population than the one that was planned for."""
@@ -185,14 +184,18 @@ def plan_members(
     )
 
 
-def plan_canaries(population: Population, *, canaries: int | ArrayLike, salt: str | None = None) -> Plan:
-    """Choose records as canaries, give each a wrong label, and toss a fair coin for each; or take those you crafted.
+def plan_canaries(
+    population: Population, *, canaries: int | ArrayLike, share: float = 0.5, salt: str | None = None
+) -> Plan:
+    """Choose records as canaries, give each a wrong label, and toss a coin for each; or take those you crafted.
 
     Args:
         population: all records that would train the model; the canaries among them train with their wrong label or
             not at all.
         canaries: how many; `canaries_for` says how many a bound needs. Or [N] which records are canaries that you
             crafted, such as noise, as a mask or as ids: these keep their labels.
+        share: the chance of each to be inside. Crafted canaries that are left out cost nothing but a query: with many
+            of them, and a small share, as many that train show more.
         salt: hexadecimal, from which everything is drawn; by default fresh.
 
     Example:
@@ -202,6 +205,8 @@ def plan_canaries(population: Population, *, canaries: int | ArrayLike, salt: st
         >>> len(canaries), bool((canaries.labels != population.labels[plan.canaries]).all())
         (20, True)
     """
+    if not 0 < share < 1:
+        raise InputError(f"share: {share} is not between 0 and 1.")
     records, salt = len(population), _salt(salt)
     random = generator(seed_for(0, salt), "canaries")
     labels = np.array(population.labels)
@@ -209,23 +214,26 @@ def plan_canaries(population: Population, *, canaries: int | ArrayLike, salt: st
         chosen = np.flatnonzero(as_members(canaries, (records,), place="canaries", ids=population.ids))
     else:
         chosen = np.sort(random.permutation(records)[: max(0, int(np.asarray(canaries)))])
-    if not 2 <= len(chosen) <= records // 2:
-        raise InputError(f"plan: {len(chosen)} canaries of {records} records; use 2 to {records // 2}.")
+    most = records if np.ndim(canaries) else records // 2
+    if not 2 <= len(chosen) <= most:
+        raise InputError(f"plan: {len(chosen)} canaries of {records} records; use 2 to {most}.")
     if not np.ndim(canaries):
         if population.regression:
             raise InputError("plan: mislabelled canaries need classes; for a regression craft some, or plan members.")
         moved = random.integers(1, len(population.classes), size=len(chosen))  # any class but its own
         labels[chosen] = population.classes[(population.y[chosen] + moved) % len(population.classes)]
     members = np.ones(records, dtype=np.bool_)
-    members[chosen] = random.random(len(chosen)) < 0.5
+    members[chosen] = random.random(len(chosen)) < share
+    coin = "a fair coin" if share == 0.5 else f"a coin of {share:g}"
     return Plan(
         kind="canaries",
-        design=f"{'crafted records' if np.ndim(canaries) else 'records with a wrong label'}, each by a fair coin",
+        design=f"{'crafted records' if np.ndim(canaries) else 'records with a wrong label'}, each by {coin}",
         fingerprint=population.fingerprint(),
         salt=salt,
         members=members,
         labels=labels,
         canaries=chosen,
+        share=share,
     )
 
 
@@ -274,9 +282,3 @@ def _salt(salt: str | None) -> str:
     if len(known) < 16:
         raise InputError("salt: give at least 32 hexadecimal digits, or leave it out for fresh ones.")
     return salt
-
-
-def _some(population: Population, at: IntArray, labels: NDArray[Any]) -> Population:
-    ids: TextArray = population.ids[at]
-    classes = None if population.regression else population.classes
-    return Population(select(population.x, at), labels, ids=ids, classes=classes, regression=population.regression)

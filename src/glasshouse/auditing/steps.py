@@ -16,7 +16,7 @@ from glasshouse.attacks.attack import Attack, View
 from glasshouse.auditing.options import Attacker, Evaluation
 from glasshouse.auditing.result import AuditResult
 from glasshouse.compute import Compute, spreading_over
-from glasshouse.core.arrays import BoolArray, FloatArray, TextArray
+from glasshouse.core.arrays import BoolArray, FloatArray, IntArray, TextArray
 from glasshouse.core.errors import InputError, raise_faults
 from glasshouse.core.optional import installed_version
 from glasshouse.core.progress import note_work, showing
@@ -193,21 +193,38 @@ class _Judged(NamedTuple):
     groups: Mapping[str, NDArray[Any]]
     known: Known
     draw: Draw | None = None  # how members were chosen, as declared; None tests whether they look drawn at random
+    surroundings: Surroundings | None = None  # of the records, where they are nodes of a graph
     left_out: int = 0  # how many are not judged, so that strata have equal shares of members
 
 
-def _by_unit(rows: _Judged, units: Units | None, design: Design | None, *, seed: int) -> _Judged:
+def audited_draw(
+    design: Design | str | Mapping[str, Any] | None,
+    *,
+    members: BoolArray | None,  # [N] which of all records trained the target
+    units: Units | None,  # whose records all are
+    columns: Mapping[str, NDArray[Any]],  # [N] by name, which the design may name
+    at: IntArray,  # positions of the audited records
+) -> Draw | None:
+    """The draw of the audited units or records by a declared design of all; None if none is declared."""
+    declared = as_design(design)
+    if declared is None or members is None:
+        return None
+    draw = declared.drawn(len(members), units, columns)
+    inside = members if units is None else units.members(members, place="members")
+    rows = at if units is None else units.rows[at]
+    rows = rows[np.sort(np.unique(rows, return_index=True)[1])]  # audited units are in the order of their first record
+    return dataclasses.replace(draw.at(rows), counted=draw.count_chance(inside))
+
+
+def _by_unit(rows: _Judged, units: Units | None, *, seed: int) -> _Judged:
     """Units in place of their rows; a unit has a label only where it is the same in all of its rows.
 
-    Where a declared design has strata with unequal shares of members, only units that make them equal are kept; the
+    Where a declared draw has strata with unequal shares of members, only units that make them equal are kept; the
     seed is of who is left out, and of the sketch of wide features.
     """
-    view, members, labels, groups, known, draw, left_out = rows
-    if design is not None and members is not None:
-        columns = dict(groups) | ({} if labels is None else {"label": labels})
-        draw = design.drawn(len(members), units, columns)
+    view, members, labels, groups, known, draw, surroundings, left_out = rows
+    if draw is not None and members is not None:
         inside = members if units is None else units.members(members, place="members")
-        draw = dataclasses.replace(draw, counted=draw.count_chance(inside))
         kept = draw.even(inside, seed=seed)
         if kept is not None:
             draw, left_out = draw.at(kept), int((~kept).sum())
@@ -215,9 +232,10 @@ def _by_unit(rows: _Judged, units: Units | None, design: Design | None, *, seed:
             view, members, labels = view.of_records(at), members[at], None if labels is None else labels[at]
             groups = {name: values[at] for name, values in groups.items()}
             known = dataclasses.replace(known, audited=at if known.audited is None else known.audited[at])
+            surroundings = None if surroundings is None else surroundings.of_records(at)
             units = None if units is None else units.at(at)
     if units is None:
-        return _Judged(view, members, labels, groups, known, draw, left_out)
+        return _Judged(view, members, labels, groups, known, draw, surroundings, left_out)
     return _Judged(
         view=UnitView(view, units),
         members=None if members is None else units.members(members, place="members"),
@@ -257,6 +275,7 @@ def audit_view(
     evaluation: Evaluation,  # with rates that were checked, and with the groups of the audited records, [N] each
     context: Context,
     units: Units | None = None,  # whose the audited records are; what is judged are then units
+    draw: Draw | None = None,  # how the audited members were drawn, as declared
     progress: bool | None = None,
     left_out: Mapping[str, str] | None = None,  # attacks that were left out beforehand, each with the reason
     surroundings: Surroundings | None = None,  # of the records, where they are nodes of a graph
@@ -272,9 +291,9 @@ def audit_view(
     If one attack fails, the others still run: the shadow models are already trained.
     """
     columns = {name: np.asarray(values) for name, values in (evaluation.groups or {}).items()}
-    judged = _Judged(rows, members, labels, columns, known or Known(labels=labels))
-    judged = _by_unit(judged, units, as_design(evaluation.design), seed=context.seed or 0)
-    view, members, labels, groups, known, draw, left_out_units = judged
+    judged = _Judged(rows, members, labels, columns, known or Known(labels=labels), draw, surroundings)
+    judged = _by_unit(judged, units, seed=context.seed or 0)
+    view, members, labels, groups, known, draw, surroundings, left_out_units = judged
     context = dataclasses.replace(context, settings={**context.settings, **_unit_settings(units)})
     evidence, fprs = view.evidence, tuple(evaluation.fprs or ())
     if left_out_units and members is not None:  # fewer non-members are left than the rates were checked for

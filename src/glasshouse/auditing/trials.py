@@ -22,7 +22,6 @@ from glasshouse.auditing.defences import (
     defences_for,
     effect,
     most_exposed,
-    without,
 )
 from glasshouse.auditing.options import Attacker, Evaluation
 from glasshouse.auditing.result import AuditResult
@@ -31,8 +30,10 @@ from glasshouse.core.arrays import BoolArray, FloatArray
 from glasshouse.core.errors import InputError
 from glasshouse.core.progress import track
 from glasshouse.core.randomness import seed_for
-from glasshouse.data import Population, as_population, random_subsets
-from glasshouse.evaluation import clopper_pearson, evaluate
+from glasshouse.data import Population, Units, as_population, random_subsets
+from glasshouse.data.units import as_units
+from glasshouse.evaluation import clopper_pearson
+from glasshouse.evaluation.drawn import evaluate_drawn
 from glasshouse.evaluation.metrics import verdict_rate
 from glasshouse.evaluation.thresholds import rate_with_ties
 from glasshouse.evidence import Evidence
@@ -111,12 +112,19 @@ class Trials:
     def as_it_is(self, model: Any, members: ArrayLike | None, *, progress: bool | None) -> _AsItIs:
         """The audit of the model as it is."""
         began = time.perf_counter()
+        design = self.options.get("evaluation", Evaluation()).design
+        if design is not None and design.name not in ("records", "units"):
+            raise InputError(f"design: {design.name}: the fresh target of an advice is drawn at random; leave it out.")
         known = as_population(self.data)
-        if getattr(known, "unit", None) is not None:
-            raise InputError("advise: defences are measured on records, not on units yet; leave unit out.")
-        mask = checked_members(model, members, len(known), seed=self.options["seed"], ids=known.ids)
+        mask = checked_members(model, members, len(known), seed=self.options["seed"], ids=known.ids, units=self._units)
         result = self.audit(AS_IT_IS, mask, model=model, progress=progress)
         return _AsItIs(model, mask, result, result.evidence, time.perf_counter() - began)
+
+    @property
+    def _units(self) -> Units | None:
+        """Whose records they are: those of a population, or what the audit of a graph was told."""
+        given = self.data.unit if isinstance(self.data, Population) else self.options.get("unit")
+        return as_units(given, len(as_population(self.data)))
 
     def audit(
         self, defence: Defence, members: BoolArray, *, model: Any = None, progress: bool | None = False
@@ -153,24 +161,26 @@ class Trials:
         self, defence: Defence, before: _AsItIs, fpr: float | None
     ) -> tuple[AuditResult, float | None, str]:
         """An audit where the most exposed records count less or have no part, the accuracy, and what became of them."""
-        reference, members = before.result, before.members
-        if not isinstance(self.data, Population) or reference.evidence.records != len(self.data):
+        reference, units = before.result, self._units
+        members: Any = reference.members  # of records, or of units
+        if not isinstance(self.data, Population) or len(members) != len(self.data if units is None else units):
             raise InputError("data: the most exposed are found among the records of a population that are all judged.")
         exposed, accuracy = most_exposed(before.shadows, defence.exposed), None
+        rows = exposed if units is None else exposed[units.rows]
         scores: FloatArray = np.full(len(members), -np.inf)
         if defence.weight:
-            changed = counting_less(defence.trainer or self.trainer, exposed, defence.weight)
-            result = self.audit(dataclasses.replace(defence, trainer=changed), members)
+            changed = counting_less(defence.trainer or self.trainer, rows, defence.weight)
+            result = self.audit(dataclasses.replace(defence, trainer=changed), before.members)
             scores = _strongest(result, fpr)[2]
         else:
             if self.attacker.trace is not None or np.ndim(self.attacker.prior):
                 raise InputError("attacker: its trace or prior has one value per record, so that none can be left out.")
-            rest, kept = without(self.data, exposed), members[~exposed]
+            rest, kept = self.data.at(~rows), before.members[~rows]
             model = self.trainer(rest, kept, seed_for(self.options["seed"], "target"))
             judging = dataclasses.replace(self.options.get("evaluation", Evaluation()), groups=None)
             trials = dataclasses.replace(self, data=rest, options={**self.options, "evaluation": judging})
             result = trials.audit(defence, kept, model=model)
-            accuracy = accuracy_on(model, self.data, ~members)
+            accuracy = accuracy_on(model, self.data, ~before.members)
             scores[~exposed] = _strongest(result, fpr)[2]
         known: dict[str, Any] = {"members": members, "exposed": exposed, "weight": defence.weight}
         known["fpr"] = 0.01 if fpr is None else fpr
@@ -205,7 +215,8 @@ class Trials:
         chosen, fresh = _chosen(before, tried, most_accuracy), None
         if chosen is not None:
             mask, seed = found.members, seed_for(self.options["seed"], "fresh")
-            other = random_subsets(len(mask), models=1, fraction=float(mask.mean()), seed=seed)[0]
+            share: dict[str, Any] = {"fraction": float(mask.mean()), "units": self._units}
+            other = random_subsets(len(mask), models=1, seed=seed, **share)[0]
             again = found._replace(model=None, members=other)
             if chosen[0].exposed:  # the model as it is on the same members, for what became of the others
                 again = again._replace(result=self.audit(AS_IT_IS, other))
@@ -261,7 +272,8 @@ def _figures(
     """The figures of the attack that is strongest on simulated targets; the accuracy is by default the audit's."""
     attack, simulated, scores = _strongest(result, fpr)
     members: Any = result.members
-    metrics = evaluate(scores, members, fprs=[] if fpr is None else [fpr], confidence=confidence)
+    rates, units = [] if fpr is None else [fpr], result.by_unit is not None
+    metrics = evaluate_drawn(scores, members, fprs=rates, confidence=confidence, units=units)
     leak, interval = metrics.auc, metrics.auc_interval
     if fpr is not None:
         leak, interval = metrics.rates[0].estimate, metrics.rates[0].interval

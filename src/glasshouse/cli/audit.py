@@ -229,7 +229,7 @@ def plan(
     ] = None,
     design: Annotated[str | None, typer.Option(help="Plan members: units, records, strata or site.")] = None,
     by: Annotated[str | None, typer.Option(help="With strata and site: the column; label is one too.")] = None,
-    share: Annotated[float, typer.Option(min=0.01, max=0.99, help="Chance of a unit to be a member.")] = 0.5,
+    share: Annotated[float, typer.Option(min=0.01, max=0.99, help="Chance of a unit, or of a canary, to train.")] = 0.5,
     salt: Annotated[
         str | None, typer.Option(help="Hexadecimal; by default fresh, so that nobody can guess it.")
     ] = None,
@@ -244,11 +244,11 @@ def plan(
     if epsilon is not None:
         if canaries is not None:
             raise InputError("--canaries: is what --epsilon plans; leave one of them out.")
-        canaries = canaries_for(epsilon, shown=_SHOWN * epsilon)
+        canaries = canaries_for(epsilon, shown=_SHOWN * epsilon, share=share)
     if canaries is not None:
         if design is not None:
             raise InputError("--design: is for members; canaries are drawn one by one. Leave one of them out.")
-        made: Plan = plan_canaries(found.population, canaries=canaries, salt=salt)
+        made: Plan = plan_canaries(found.population, canaries=canaries, share=share, salt=salt)
         what = f"{canaries} canaries with a wrong label, {int(made.members[made.canaries].sum())} of them inside"
     else:
         kind = as_design(None if design is None else {"name": design, **({} if by is None else {"by": by})})

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any, ClassVar
 
@@ -18,6 +18,7 @@ from glasshouse.data.units import Units
 
 _UNEQUAL = 0.01  # a p-value: strata whose shares of members differ by more than chance are evened out
 _FEW = 20  # units of a stratum; in a smaller one the guesses about two units are nearly one guess
+_GROWN = 199  # arrangements at most of a draw that is slow to repeat
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -35,12 +36,13 @@ class Draw:
     random: bool = True
     shares: Mapping[int, float] | None = None  # by stratum, the stated chance of a cluster to be inside
     coins: str = ""  # what we drew by coins of our own, such as ``"canary"``; empty if somebody else drew
+    again: Callable[[np.random.Generator], BoolArray] | None = None  # draws members [U] anew where no shuffling does
     counted: float | None = None  # `count_chance` of the true members; None if no shares were stated
 
     @property
     def plain(self) -> bool:
         """Whether every arrangement of as many members is equally likely."""
-        return self.random and not self.cluster and not self.strata.any()
+        return self.random and not self.cluster and self.again is None and not self.strata.any()
 
     @property
     def small_strata(self) -> bool:
@@ -49,12 +51,18 @@ class Draw:
 
     def arrangements(self, members: BoolArray, count: int, random: np.random.Generator) -> BoolArray:
         """[count, U] random arrangements of these members [U], each as likely as the one that was drawn."""
+        if self.again is not None:
+            return np.stack([self.again(random) for _ in range(count)])
         flags, strata = self.of_clusters(members)
         drawn = np.empty((count, len(flags)), dtype=np.bool_)
         for stratum in np.unique(strata):
             own = np.flatnonzero(strata == stratum)
             drawn[:, own] = random.permuted(np.tile(flags[own], (count, 1)), axis=1)
         return drawn[:, self.clusters]
+
+    def worth(self, count: int) -> int:
+        """How many arrangements to draw where so many are wanted: fewer of a draw that is slow to repeat."""
+        return count if self.again is None else min(count, _GROWN)
 
     def even(self, members: BoolArray, *, seed: int) -> BoolArray | None:
         """[U] units to judge so that all strata have the same share of members; None where all may be judged.
@@ -81,10 +89,12 @@ class Draw:
             raise InputError("design: no stratum has members and non-members; nobody can be compared with anybody.")
         return keep
 
-    def at(self, rows: BoolArray) -> Draw:
-        """The same draw of some of the units [U]."""
+    def at(self, rows: BoolArray | IntArray) -> Draw:
+        """The same draw of some of the units [U], by mask or by position."""
         strata, clusters = (np.unique(part[rows], return_inverse=True)[1] for part in (self.strata, self.clusters))
-        return replace(self, strata=strata, clusters=clusters, shares=None)
+        whole = self.again
+        again = None if whole is None else lambda random: whole(random)[rows]
+        return replace(self, strata=strata, clusters=clusters, shares=None, again=again)
 
     def count_chance(self, members: BoolArray) -> float | None:
         """How often as many members or a less likely number would be inside by the stated shares; None if none is."""
@@ -126,7 +136,7 @@ class Design:
     """
 
     name: ClassVar[str]
-    told: ClassVar[str]  # the draw in words; {units}, {found} values of ``by`` and {share} are put in
+    told: ClassVar[str]  # the draw in words; {rows}, {units}, {found} values of ``by`` and {share} are put in
     together: ClassVar[bool] = False  # whether all units of one value of ``by`` were drawn together, or within it
     random: ClassVar[bool] = True
 
@@ -136,12 +146,16 @@ class Design:
             DESIGNS.add(cls.name, cls)
 
     def drawn(self, count: int, units: Units | None, columns: Columns) -> Draw:
-        """The draw over units [U], or over so many records; ``columns`` [N] may be named by the design."""
+        """The draw over units [U], or over so many records; ``columns`` [N] may be named by the design.
+
+        A graph has the column ``component``, and for a snowball ``members`` and ``edges`` [2, E].
+        """
         at = np.arange(count if units is None else len(units))
         found, codes = np.unique(self._values(count, units, columns), return_inverse=True)
-        word = f"{'record' if units is None else units.word}s"
+        rows = "nodes" if "edges" in columns else "records"
+        word = rows if units is None else f"{units.word}s"
         return Draw(
-            sentence=self.told.format(units=word, found=len(found), share=getattr(self, "share", 0.0)),
+            sentence=self.told.format(rows=rows, units=word, found=len(found), share=getattr(self, "share", 0.0)),
             strata=np.zeros_like(at) if self.together else codes,
             clusters=codes if self.together else at,
             cluster=self.name if self.together else "",
@@ -193,7 +207,7 @@ class RecordsAtRandom(Design):
     """
 
     name: ClassVar[str] = "records"
-    told: ClassVar[str] = "records were drawn at random"
+    told: ClassVar[str] = "{rows} were drawn at random"
 
     def _values(self, count: int, units: Units | None, columns: Columns) -> NDArray[Any]:
         partly = units is not None and units.partly == "member"
@@ -284,6 +298,84 @@ class BySite(Design):
     told: ClassVar[str] = "{found} whole sites were drawn at random or left out"
     together: ClassVar[bool] = True
     by: ArrayLike | str
+
+
+@dataclass(frozen=True, kw_only=True)
+class ByComponent(BySite):
+    """Whole connected components of a graph were drawn, which share no edge.
+
+    Example:
+        >>> ByComponent().drawn(3, None, {"component": np.array([0, 0, 1])}).sentence
+        '2 whole components were drawn at random or left out'
+    """
+
+    name: ClassVar[str] = "component"
+    told: ClassVar[str] = "{found} whole components were drawn at random or left out"
+    by: ArrayLike | str = "component"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Snowball(Design):
+    """Nodes of a graph were drawn by snowball, along edges from a random node.
+
+    Such nodes depend on each other: the test of a leak repeats the snowball, and no ε follows.
+
+    Args:
+        branching: how many neighbours a node adds at most; all of them by default.
+
+    Example:
+        >>> graph = {"edges": np.array([[0, 1, 2], [1, 2, 3]]), "members": np.arange(4) < 2}
+        >>> draw = Snowball().drawn(4, None, graph)
+        >>> draw.arrangements(graph["members"], 3, np.random.default_rng(0)).sum(axis=1)
+        array([2, 2, 2])
+    """
+
+    name: ClassVar[str] = "snowball"
+    told: ClassVar[str] = "{units} were drawn by snowball; intervals, which take them as independent, are too narrow"
+    branching: int | None = None
+
+    def drawn(self, count: int, units: Units | None, columns: Columns) -> Draw:
+        """A snowball of as many nodes along the edges of the graph."""
+        if "edges" not in columns or units is not None:
+            raise InputError("design: a snowball draws the nodes of a graph, each by itself; declare another draw.")
+        ends, wanted = both_ways(columns["edges"], count), int(columns["members"].sum())
+        found = super().drawn(count, units, columns)
+        return replace(
+            found, again=lambda random: snowball(ends, count, wanted, random=random, branching=self.branching)
+        )
+
+
+def both_ways(edges: IntArray, count: int) -> tuple[IntArray, IntArray]:
+    """Ends of the edges [2, E] of so many nodes in both directions, once each, in the order of the first."""
+    keys = np.unique(np.concatenate([edges[0] * count + edges[1], edges[1] * count + edges[0]]))
+    return np.divmod(keys, count)
+
+
+def snowball(
+    ends: tuple[IntArray, IntArray], count: int, wanted: int, *, random: np.random.Generator, branching: int | None
+) -> BoolArray:
+    """[count] so many nodes, wave by wave along the edges of `both_ways`; `snowball_subset` of a graph has the rule."""
+    sources, targets = ends
+    inside = np.zeros(count, dtype=np.bool_)
+    wave = np.zeros(0, dtype=np.int64)
+    size = 0
+    while size < wanted:
+        if not len(wave):
+            wave = random.choice(np.flatnonzero(~inside), size=1)
+        else:
+            in_wave = np.zeros(count, dtype=np.bool_)
+            in_wave[wave] = True
+            new = np.flatnonzero(in_wave[sources] & ~inside[targets])  # edges that lead out
+            if branching is not None:
+                new = random.permutation(new)
+                new = new[np.argsort(sources[new], kind="stable")]  # grouped by source, in random order within a group
+                starts = np.searchsorted(sources[new], sources[new])
+                new = new[np.arange(len(new)) - starts < branching]
+            wave = np.unique(targets[new])  # each node outside once
+        wave = random.permutation(wave)[: wanted - size]
+        inside[wave] = True
+        size += len(wave)
+    return inside
 
 
 @dataclass(frozen=True, kw_only=True)

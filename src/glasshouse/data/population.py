@@ -11,13 +11,13 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from glasshouse.core.arrays import BoolArray, TextArray, as_array
+from glasshouse.core.arrays import BoolArray, IntArray, TextArray, as_array
 from glasshouse.core.digests import digest_arrays, row_digests
 from glasshouse.core.errors import InputError
 from glasshouse.core.numerics import not_finite
 from glasshouse.core.optional import is_made_by
 from glasshouse.data.convert import opened
-from glasshouse.data.features import count_records, joined, plain_parts
+from glasshouse.data.features import count_records, joined, plain_parts, select
 from glasshouse.data.labels import (
     as_ids,
     as_labels,
@@ -183,6 +183,25 @@ class Population:
             array(['no', 'yes'], dtype='<U3')
         """
         return self.classes[self.y] if len(self.classes) else self.y
+
+    def at(self, places: IntArray | BoolArray, *, labels: NDArray[Any] | None = None) -> Population:
+        """Some of the records, by position or by mask, with all classes.
+
+        With other ``labels`` [n] they are other records, which belong to nobody.
+
+        Example:
+            >>> Population([[0.0], [1.0], [2.0]], ["no", "yes", "no"]).at(np.array([2, 0])).ids
+            array(['2', '0'], dtype='<U1')
+        """
+        rows = np.arange(len(self))[places]
+        return Population(
+            select(self.x, rows),
+            self.labels[rows] if labels is None else labels,
+            ids=self.ids[rows],
+            classes=None if self.regression else self.classes,
+            regression=self.regression,
+            unit=None if self.unit is None or labels is not None else self.unit.at(rows),
+        )
 
     def fingerprint(self) -> str:
         """A short hash of features, labels, ids and units, by which a report identifies its data.

@@ -5,24 +5,20 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from glasshouse.core.arrays import BoolArray, FloatArray
-from glasshouse.core.randomness import generator
 from glasshouse.data.design import Draw
-from glasshouse.evaluation.checks.auxiliary import Known, columns_of
-from glasshouse.evaluation.checks.random_members import blind_baseline
+from glasshouse.evaluation.checks.auxiliary import Known
+from glasshouse.evaluation.checks.random_members import check_random_members
 from glasshouse.evaluation.privacy.bounds import gaussian_epsilon
 from glasshouse.evaluation.privacy.coins import mu_from_area
 from glasshouse.evaluation.run import AttackOutcome
 from glasshouse.evidence import Evidence
 
-_MOST = 10_000  # units that are looked at without the model
-_WORK = 4_000_000  # units times arrangements
-_FEWEST, _USUAL = 199, 1999  # arrangements
 _TOLD = 0.01  # a p-value that is called evidence against the draw
+_SURELY = 1e-4  # the error of a bound that is true in hundreds of audits at once
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,6 +35,7 @@ class DeclaredDraw:
     mu: float = 0.0  # a bound on μ of Gaussian privacy by these coins, if what was drawn is independent
     epsilon: float = 0.0  # the ε of that μ at ``delta``
     delta: float = 0.0
+    sure: float = 0.0  # the same ε with a confidence of 99.99 %, which many audits of one mechanism keep together
     without: str = ""  # what can be said without a draw; empty where there is one
 
     @property
@@ -65,7 +62,8 @@ class DeclaredDraw:
         if self.epsilon > 0:
             told.append(
                 f"So ε assumes nothing about the draw; and if no {self.coins} influences another, Gaussian privacy has "
-                f"ε ≥ {self.epsilon:.2f} at δ = {self.delta:g} (μ ≥ {self.mu:.2f}, by the order of all scores)."
+                f"ε ≥ {self.epsilon:.2f} at δ = {self.delta:g} (μ ≥ {self.mu:.2f}, by the order of all scores), and "
+                f"ε ≥ {self.sure:.2f} with a confidence of 99.99 %."
             )
         if self.contradicted:
             told.append("This speaks against the declared draw, on which the figures rely.")
@@ -84,22 +82,17 @@ def declared_draw(
     known: Known, evidence: Evidence, members: BoolArray, draw: Draw, *, left_out: int, seed: int
 ) -> DeclaredDraw:
     """Look at a declared draw without the model: how rare is what members have in common, among its arrangements?"""
-    told: dict[str, Any] = {"sentence": draw.sentence, "cluster": draw.cluster, "coins": draw.coins}
-    about = DeclaredDraw(random=draw.random, left_out=left_out, **told)
-    if not draw.random or draw.coins:  # what we drew ourselves needs no test
-        return about
-    random = generator(seed, "declared draw")
-    most = known.readable(_MOST)
-    rows = np.arange(len(members))
-    if len(rows) > most:
-        rows = np.sort(random.choice(rows, size=most, replace=False))
-    features, answers = columns_of(known, evidence, rows, random)
-    some = np.zeros(len(members), dtype=np.bool_)
-    some[rows] = True
-    count = int(np.clip(_WORK // len(rows), _FEWEST, _USUAL))
-    drawn = draw.at(some).arrangements(members[rows], count, random)
-    blind = blind_baseline(features, answers, members[rows], seed=seed, arrangements=drawn)
-    return dataclasses.replace(about, p_value=blind.p_value, count_chance=draw.counted)
+    tested = draw.random and not draw.coins  # what we drew ourselves needs no test
+    found = check_random_members(known, evidence, members, seed=seed, draw=draw) if tested else None
+    return DeclaredDraw(
+        sentence=draw.sentence,
+        random=draw.random,
+        cluster=draw.cluster,
+        p_value=None if found is None else found.p_value,
+        count_chance=draw.counted if tested else None,
+        left_out=left_out,
+        coins=draw.coins,
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -126,6 +119,8 @@ class Coins:
         withheld = ""
         if draw is not None and not draw.random:
             withheld = f"it needs a random draw, and none was declared ({draw.sentence})"
+        elif draw is not None and draw.again is not None:
+            withheld = "members were drawn along edges, so that guesses depend on each other"
         elif draw is not None and not draw.cluster and draw.small_strata:
             withheld = "members were drawn within strata of fewer than 20, so that guesses depend on each other"
         if draw is None or not draw.cluster:
@@ -143,9 +138,13 @@ def with_own_coins(declared: DeclaredDraw, coins: Coins, *, delta: float, confid
         return declared
     names = [name for name in coins.scores if name in coins.practice]
     names = [max(names, key=lambda name: coins.practice[name][-1])] if names else list(coins.scores)
-    each = 1 - (1 - confidence) / len(names)
-    mu = max(mu_from_area(coins.scores[name], coins.members, confidence=each) for name in names)
-    return dataclasses.replace(declared, mu=mu, epsilon=gaussian_epsilon(mu, delta), delta=delta)
+
+    def shown(error: float) -> float:
+        each = 1 - error / len(names)
+        return max(mu_from_area(coins.scores[name], coins.members, confidence=each) for name in names)
+
+    mu, sure = shown(1 - confidence), gaussian_epsilon(shown(_SURELY), delta)
+    return dataclasses.replace(declared, mu=mu, epsilon=gaussian_epsilon(mu, delta), sure=sure, delta=delta)
 
 
 def without_draw(

@@ -1,4 +1,4 @@
-"""Figures under a declared draw: intervals by what was drawn together."""
+"""Figures of units and under a declared draw: intervals by what was drawn together."""
 
 from __future__ import annotations
 
@@ -29,33 +29,37 @@ def evaluate_drawn(
     fprs: Sequence[float],
     confidence: float = 0.95,
     draw: Draw | None = None,
+    units: bool = False,
 ) -> Metrics:
-    """Figures of scores [U]; where whole clusters were drawn, intervals are those of so many clusters.
+    """Figures of scores [U]; of units, or under a declared draw, with intervals by what was drawn together.
 
     Units of one cluster are alike, so they tell less than as many units of different ones. The variance of the AUC is
-    that of the clusters' sums of placements, with Student's quantile of the smaller number of clusters; a rate has the
-    interval of as many independent units as would vary as much.
+    that of the clusters' sums of placements, and a single unit is a cluster of its own. Near an AUC of 1 a few units
+    carry that variance, or a few large clusters do: Student's quantile has the degrees of freedom that their kurtosis
+    leaves. A rate has the interval of as many independent units as would vary as much.
     """
     metrics = evaluate(scores, members, fprs=fprs, confidence=confidence)
-    if draw is None or not draw.cluster:
+    if draw is None and not units:
         return metrics
-    clusters = draw.clusters
-    sides = [np.unique(clusters[members == side]) for side in (True, False)]
-    freedom = max(1, min(len(side) for side in sides) - 1)
-    tail = (1 + confidence) / 2
-    reach = float(student.ppf(tail, freedom))
-    slower = (float(norm.ppf(tail)) / reach) ** 2
-    above, below = placements(scores, members)
-    spread = sum(_cluster_variance(part, clusters[members == side]) for part, side in ((above, True), (below, False)))
-    area = metrics.auc
-    interval = Interval(0.0, 1.0)
-    if 0 < area < 1 and spread > 0 and min(len(side) for side in sides) > 1:
-        interval = logit_interval(area, spread, reach)
+    whole = draw is not None and bool(draw.cluster)
+    clusters = draw.clusters if draw is not None and whole else np.arange(len(members))
+    sides = [clusters[members], clusters[~members]]
+    fewest, tail = min(len(np.unique(side)) for side in sides), (1 + confidence) / 2
+    parts = [_variance_of_mean(*one) for one in zip(placements(scores, members), sides, strict=True)]
+    spread, uncertainty = (sum(part) for part in zip(*parts, strict=True))
+    interval = Interval(0.0, 1.0) if whole else metrics.auc_interval
+    if 0 < metrics.auc < 1 and spread > 0 and fewest > 1:
+        freedom = max(1.0, 2 * spread**2 / max(uncertainty, 1e-300))
+        interval = logit_interval(metrics.auc, spread, float(student.ppf(tail, freedom)))
+    if not whole:
+        return dataclasses.replace(metrics, auc_interval=interval)
+    slower = float(norm.ppf(tail) / student.ppf(tail, max(1, fewest - 1))) ** 2
 
     def fewer(threshold: float) -> ROC:
         """The curve as if of so many independent units."""
         flagged = (scores >= threshold).astype(np.float64)
-        sizes = [_effective(flagged[members == side], clusters[members == side], slower) for side in (True, False)]
+        halves = zip((flagged[members], flagged[~members]), sides, strict=True)
+        sizes = [_effective(half, own, slower) for half, own in halves]
         return dataclasses.replace(metrics.curve, members=sizes[0], non_members=sizes[1])
 
     def widened(rate: Rate) -> Rate:
@@ -74,18 +78,25 @@ def evaluate_drawn(
     )
 
 
-def _cluster_variance(values: FloatArray, clusters: IntArray) -> float:
-    """Variance of the mean of values [n] that come in clusters."""
-    found, codes = np.unique(clusters, return_inverse=True)
-    sums = np.bincount(codes, values - values.mean())
-    count = len(found)
-    return float((sums**2).sum() * count / max(1, count - 1) / len(values) ** 2)
+def _variance_of_mean(values: FloatArray, clusters: IntArray) -> tuple[float, float]:
+    """Variance of the mean of values [n] that come in clusters, and the variance of this estimate, by its kurtosis.
+
+    A large cluster draws the mean towards itself, so its sum counts for more (Bell and McCaffrey 2002).
+    """
+    codes = np.unique(clusters, return_inverse=True)[1]
+    sizes, count = np.bincount(codes), int(codes.max(initial=0)) + 1
+    if count < 2:
+        return 0.0, 0.0
+    sums = np.bincount(codes, values - values.mean()) / (1 - sizes / len(values))
+    scale = (count - 1) / len(values) ** 2
+    second, fourth = float((sums**2).mean()), float((sums**4).mean())
+    return scale * second, scale**2 * (fourth - second**2 * (count - 3) / (count - 1)) / count
 
 
 def _effective(flagged: FloatArray, clusters: IntArray, slower: float) -> int:
     """How many independent units vary as much as these; at most as many as there are."""
     share = float(flagged.mean())
     usual = share * (1 - share) / len(flagged)
-    actual = _cluster_variance(flagged, clusters)
+    actual, _ = _variance_of_mean(flagged, clusters)
     ratio = 1.0 if usual <= 0 else max(1.0, actual / usual)
     return max(1, int(len(flagged) / ratio * slower))

@@ -14,6 +14,7 @@ from scipy.optimize import brentq
 from scipy.special import gammaln
 from scipy.stats import beta, binom, norm, rankdata
 
+from glasshouse.attacks.by_unit import ByUnit
 from glasshouse.core.arrays import BoolArray, FloatArray, Positions
 from glasshouse.core.errors import InputError
 from glasshouse.core.randomness import generator
@@ -94,6 +95,7 @@ def leak_test(
     given = {name: checked(values, members)[0] for name, values in scores.items()}
     mask = np.asarray(members, dtype=np.bool_)
     count = permutations or int(np.clip(_WORK // len(mask), _FEWEST, _MOST))
+    count = count if draw is None else draw.worth(count)
     names = [(name, figure) for name in given for figure in ("auc", *(f"tpr@{fpr:g}" for fpr in fprs))]
     attacks = [_Attack.of(values) for values in given.values()]
     allowed = [allowed_wrong(fpr, int((~mask).sum())) for fpr in fprs]
@@ -337,6 +339,7 @@ def verdict_attack(
             "fprs": kept,
             "confidence": confidence or _CONFIDENCE,
             "draw": draw and draw.at(measured),
+            "units": isinstance(attackers[name].attack, ByUnit),
         }
         metrics = evaluate_drawn(scores[measured], members[measured], **options)
     return VerdictAttack(

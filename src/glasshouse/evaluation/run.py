@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 from scipy.stats import rankdata
 
 from glasshouse.attacks.attack import Attack, Judgement, QueryCount, View, seen_by
-from glasshouse.attacks.by_unit import for_view
+from glasshouse.attacks.by_unit import ByUnit, for_view
 from glasshouse.core.arrays import BoolArray, FloatArray, IntArray
 from glasshouse.core.errors import InputError
 from glasshouse.core.numerics import not_finite
@@ -184,7 +184,11 @@ def run_attack(
         attack,
         scores,
         () if mismatch else thresholds,
-        None if members is None else evaluate_drawn(scores, members, fprs=fprs, confidence=confidence, draw=draw),
+        None
+        if members is None
+        else evaluate_drawn(
+            scores, members, fprs=fprs, confidence=confidence, draw=draw, units=isinstance(attack, ByUnit)
+        ),
         seconds,
         " ".join(filter(None, notes)),
         {**judgement.details, **_sampler_figures(judgement, members)},

@@ -13,6 +13,8 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
+from scipy.sparse import csr_array
+from scipy.sparse.csgraph import connected_components
 from torch import nn
 from torch_geometric.data import Data, HeteroData
 
@@ -23,6 +25,7 @@ from glasshouse.auditing.options import Attacker, Evaluation, check_options, doc
 from glasshouse.auditing.result import AuditResult
 from glasshouse.auditing.steps import (
     audit_view,
+    audited_draw,
     check_attacks,
     checked_members,
     checked_rates,
@@ -32,7 +35,7 @@ from glasshouse.auditing.steps import (
 )
 from glasshouse.auditing.trials import audit_and_advise
 from glasshouse.compute import Compute
-from glasshouse.core.arrays import BoolArray
+from glasshouse.core.arrays import BoolArray, IntArray
 from glasshouse.core.errors import InputError
 from glasshouse.core.outputs import column_order_note
 from glasshouse.core.progress import track
@@ -165,8 +168,11 @@ def audit(
     names = getattr(data, "ids", None) if ids is None else ids
     known_ids = as_ids(names, count, place="ids")
     units = as_units(unit, count)
-    if units is not None and (minutes is not None or (nodes is not None and not np.ndim(nodes))):
-        raise InputError("unit: a sample of nodes would split units; audit all nodes, or name whole units' nodes.")
+    if minutes is not None or (nodes is not None and not np.ndim(nodes)):
+        if units is not None:
+            raise InputError("unit: a sample of nodes would split units; audit all nodes, or name whole units' nodes.")
+        if evaluation.design is not None:
+            raise InputError("design: figures of a sample of nodes follow that draw; audit all nodes, or name them.")
     truth = checked_members(model, members, count, seed=seed, ids=known_ids, units=units)
     context = (graph.y < 0).cpu().numpy()
     if members is None:
@@ -258,6 +264,13 @@ def audit(
             *shared_nodes(population.digests(scene.nodes), scene.audited(truth)),
         ),
     )
+    draw = audited_draw(
+        evaluation.design,
+        members=truth,
+        units=units,
+        columns={**columns, "label": labels, "component": components(edges, count), "edges": edges, "members": truth},
+        at=scene.nodes,
+    )
     groups = {name: scene.audited(values) for name, values in columns.items()}
     return audit_view(
         scene,
@@ -265,6 +278,7 @@ def audit(
         members=scene.audited(truth),
         labels=scene.audited(labels),
         units=None if units is None else units.at(scene.nodes),
+        draw=draw,
         known=Known(x=data.x, labels=labels, pairs=edges, audited=scene.nodes),
         evaluation=dataclasses.replace(evaluation, fprs=fprs, groups=groups),
         context=context,
@@ -275,6 +289,12 @@ def audit(
         surroundings=Surroundings(edges, members=truth, labels=labels, nodes=scene.nodes) if units is None else None,
         sampled=chosen.sampled,
     )
+
+
+def components(edges: IntArray, count: int) -> IntArray:
+    """[n] the connected component of each of so many nodes, from edges [2, E] in either direction."""
+    joined = csr_array((np.ones(edges.shape[1]), (edges[0], edges[1])), shape=(count, count))
+    return np.asarray(connected_components(joined, directed=False)[1], dtype=np.int64)
 
 
 def _check_kinds(audited: BoolArray) -> None:

@@ -284,6 +284,16 @@ class Scene:
         """The same target, compared only with the references of simulated target k."""
         return self._among(self._references_of(k))
 
+    def of_records(self, rows: IntArray) -> Scene:
+        """The same scene of which only some of the audited nodes, by their places among them, are audited."""
+        return self._but(nodes=self.nodes[rows])
+
+    def _but(self, **changed: Any) -> Scene:
+        """The same scene with other fields; it is not checked again."""
+        scene = object.__new__(Scene)
+        vars(scene).update({one.name: getattr(self, one.name) for one in fields(self)} | changed)
+        return scene
+
     def _references_of(self, k: int) -> IntArray:
         """[R] the shadow models that simulated target k is compared with."""
         rows = reference_rows(self.shadow_members[:, self.labelled], k)
@@ -298,16 +308,12 @@ class Scene:
         """
         own, shadows = self._places
         positions = np.arange(len(self._pool.models))[shadows]
-        scene = object.__new__(Scene)
-        vars(scene).update({one.name: getattr(self, one.name) for one in fields(self)})
-        vars(scene).update(
+        return self._but(
             target=self.target if model is None else self.shadows[model],
             shadows=tuple(self.shadows[j] for j in others),
             shadow_members=self.shadow_members[others],
-            _pool=self._pool,
             _places=(own if model is None else positions[model], positions[others]),
         )
-        return scene
 
     def _evidence(self, query: str, edges: Tensor | None) -> Evidence:
         """Losses and logits of all models on all nodes, asked with the edges at these positions, or with all."""

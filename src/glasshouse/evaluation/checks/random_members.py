@@ -16,6 +16,7 @@ from scipy.stats import norm, rankdata
 from glasshouse.core.arrays import BoolArray, FloatArray, IntArray
 from glasshouse.core.randomness import generator
 from glasshouse.core.threads import ONE_CORE
+from glasshouse.data.design import Draw
 from glasshouse.evaluation.checks.auxiliary import Known, columns_of
 from glasshouse.evaluation.intervals import Interval, delong
 from glasshouse.evidence import Evidence
@@ -196,11 +197,12 @@ class MemberEdges:
         )
 
 
-def member_edges(pairs: IntArray, members: BoolArray, *, seed: int) -> MemberEdges | None:
+def member_edges(pairs: IntArray, members: BoolArray, *, seed: int, draw: Draw | None = None) -> MemberEdges | None:
     """Test by permutation whether edges [2, E] between audited records depend on who is a member; None without an edge.
 
     The statistic is that of Chen and Friedman (2017): how far the counts of edges of two members, and of two
     non-members, are from their means under permutation, in units of their covariance. Hubs are so taken into account.
+    A declared ``draw`` arranges the members.
     """
     random = generator(seed, "joined members")
     low, high = pairs.min(axis=0), pairs.max(axis=0)
@@ -211,11 +213,17 @@ def member_edges(pairs: IntArray, members: BoolArray, *, seed: int) -> MemberEdg
         return None
     nodes, ends = np.unique(np.stack([keys // len(members), keys % len(members)]), return_inverse=True)
     own = members[nodes]
-    counts = np.empty((1 + _EDGE_PERMUTATIONS, 2))
+    arranged = None
+    if draw is not None:
+        arranged = draw.arrangements(members, draw.worth(_EDGE_PERMUTATIONS), random)[:, nodes]
+    counts = np.empty((1 + (_EDGE_PERMUTATIONS if arranged is None else len(arranged)), 2))
     counts[0] = _edges_within(own[None], ends.reshape(2, -1))[0]
     step = max(1, _BLOCK // len(keys))
     for start in range(1, len(counts), step):
-        drawn = random.permuted(np.tile(own, (min(step, len(counts) - start), 1)), axis=1)
+        if arranged is None:
+            drawn = random.permuted(np.tile(own, (min(step, len(counts) - start), 1)), axis=1)
+        else:
+            drawn = arranged[start - 1 : start - 1 + step]
         counts[start : start + step] = _edges_within(drawn, ends.reshape(2, -1))
     # squared Mahalanobis distances from the mean; if all degrees are equal, the two counts are one
     centred = counts - counts.mean(axis=0)
@@ -242,6 +250,7 @@ def _edges_within(drawn: BoolArray, ends: IntArray) -> FloatArray:
 _LEVEL = 0.01  # of false alarms, all tests together
 _MOST_RECORDS = 10_000  # records of the blind baseline
 _FEWEST = 10  # members, and non-members
+_WORK, _ARRANGEMENTS = 4_000_000, (199, 1999)  # of a declared draw: records times arrangements, and how many
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -250,6 +259,11 @@ class RandomMembers:
 
     blind: BlindBaseline  # from features, labels and the shadow models' answers
     joined: MemberEdges | None = None  # from the edges between them; None for records, or without edges
+
+    @property
+    def p_value(self) -> float:
+        """How often random members would be told from non-members so well, by either test."""
+        return self.blind.p_value if self.joined is None else min(1.0, 2 * min(self.blind.p_value, self.joined.p_value))
 
     @property
     def found(self) -> bool:
@@ -295,7 +309,9 @@ class RandomMembers:
         return self.joined is not None and self.joined.p_value <= _LEVEL / 2 + 1e-9
 
 
-def check_random_members(known: Known, evidence: Evidence, members: BoolArray, *, seed: int) -> RandomMembers | None:
+def check_random_members(
+    known: Known, evidence: Evidence, members: BoolArray, *, seed: int, draw: Draw | None = None
+) -> RandomMembers | None:
     """Test whether members were drawn at random; None if there are too few members or non-members to say.
 
     Args:
@@ -303,6 +319,7 @@ def check_random_members(known: Known, evidence: Evidence, members: BoolArray, *
         evidence: of it the shadow models' answers are used, never the target's.
         members: [N] members of the target.
         seed: of every random choice.
+        draw: how they were drawn, as declared; the tests then compare with members that were drawn so.
 
     Example:
         >>> random = np.random.default_rng(0)
@@ -315,11 +332,18 @@ def check_random_members(known: Known, evidence: Evidence, members: BoolArray, *
     if min(int(members.sum()), int((~members).sum())) < _FEWEST:
         return None
     random = generator(seed, "how drawn")
-    rows = _some(members, known.readable(_MOST_RECORDS), random)
+    most, arranged = known.readable(_MOST_RECORDS), None
+    if draw is None:
+        rows = _some(members, most, random)
+    else:  # chosen without a look at who is a member: of clusters and strata no choice may depend on it
+        rows = np.sort(random.permutation(len(members))[:most])
+        count = draw.worth(int(np.clip(_WORK // len(rows), *_ARRANGEMENTS)))
+        arranged = draw.at(rows).arrangements(members[rows], count, random)
     features, answers = columns_of(known, evidence, rows, random)
-    blind = blind_baseline(features, answers, members[rows], seed=seed)
+    blind = blind_baseline(features, answers, members[rows], seed=seed, arrangements=arranged)
     pairs = known.pairs_of_audited()
-    return RandomMembers(blind=blind, joined=member_edges(pairs, members, seed=seed) if pairs.shape[1] else None)
+    joined = member_edges(pairs, members, seed=seed, draw=draw) if pairs.shape[1] else None
+    return RandomMembers(blind=blind, joined=joined)
 
 
 def _some(members: BoolArray, most: int, random: np.random.Generator) -> IntArray:

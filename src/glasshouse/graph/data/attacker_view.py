@@ -11,6 +11,7 @@ from glasshouse.core.arrays import BoolArray, FloatArray, IntArray
 from glasshouse.core.errors import InputError, raise_faults
 from glasshouse.core.randomness import generator
 from glasshouse.data import as_members, share_size
+from glasshouse.data.design import both_ways, snowball
 from glasshouse.graph.data.checking import check_edges
 from glasshouse.graph.models.edge_values import EDGE_VALUES
 
@@ -38,29 +39,7 @@ def snowball_subset(data: Data, *, fraction: float, seed: int, branching: int | 
     if branching is not None and branching < 1:
         raise InputError(f"branching: {branching} is too small; use 1 or more, or None for all neighbours.")
     random = generator(seed, "snowball")
-    # each edge in both directions, once each, so that a node that is joined twice is not twice as likely
-    keys = np.unique(np.concatenate([edges[0] * count + edges[1], edges[1] * count + edges[0]]))
-    sources, targets = np.divmod(keys, count)
-    inside = np.zeros(count, dtype=np.bool_)
-    wave = np.zeros(0, dtype=np.int64)
-    size = 0
-    while size < wanted:
-        if not len(wave):
-            wave = random.choice(np.flatnonzero(~inside), size=1)
-        else:
-            in_wave = np.zeros(count, dtype=np.bool_)
-            in_wave[wave] = True
-            new = np.flatnonzero(in_wave[sources] & ~inside[targets])  # edges that lead out
-            if branching is not None:
-                new = random.permutation(new)
-                new = new[np.argsort(sources[new], kind="stable")]  # grouped by source, in random order within a group
-                starts = np.searchsorted(sources[new], sources[new])
-                new = new[np.arange(len(new)) - starts < branching]
-            wave = np.unique(targets[new])  # each node outside once
-        wave = random.permutation(wave)[: wanted - size]
-        inside[wave] = True
-        size += len(wave)
-    return inside
+    return snowball(both_ways(edges, count), count, wanted, random=random, branching=branching)
 
 
 def noisy_edges(data: Data, *, drop: float = 0.0, add: float = 0.0, seed: int) -> Data:
