@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from sklearn.tree import DecisionTreeClassifier
 
 import glasshouse
-from glasshouse import Evaluation, Population, SklearnTrainer, audit, audit_evidence
+from glasshouse import Evaluation, Population, SklearnTrainer, audit
 from glasshouse.attacks import create
 from glasshouse.attacks.by_unit import POWERS, ByUnit, joined_ratios
 from glasshouse.auditing.result import AuditResult
@@ -148,13 +148,3 @@ def test_members_that_split_a_person_are_refused_before_the_training() -> None:
 def test_defences_are_not_measured_on_units() -> None:
     with pytest.raises(InputError, match="not on units yet"):
         glasshouse.advise(panel(30), trainer=SklearnTrainer(estimator=DecisionTreeClassifier()), progress=False)
-
-
-def test_what_eight_models_would_find_is_not_estimated_for_persons() -> None:
-    """The relation was learned from records."""
-    random, members = np.random.default_rng(0), np.arange(800) % 4 < 2
-    loss = np.logaddexp(0, random.normal(-2, 2, size=800) - members)
-    for unit, estimated in ((None, True), (np.arange(800) // 2, False)):
-        rows = Evidence(target_loss=loss, unit=None if unit is None else Units(unit))
-        found = audit_evidence(rows, members=members, attacks=["loss"], progress=False)
-        assert (found.quick_estimate is not None) == estimated
