@@ -202,7 +202,7 @@ def test_an_audit_without_time_for_a_defence_is_still_an_audit() -> None:
     assert set(result.advice.left_out.values()) == {"it would have taken longer than the 1e-09 minutes."}
     assert result.outcomes["base"].metrics is not None
     for wrong in (True, 0, float("nan"), float("inf")):
-        with pytest.raises(InputError, match="advise: .* is not a time in minutes"):
+        with pytest.raises(InputError, match="advise: .* is not a positive number; give minutes"):
             audit(wrong_labels(80), **options, advise=wrong)
     with pytest.raises(InputError, match="shadows: 2 are too few"):
         audit(wrong_labels(80), **options, shadows=2, advise=1)

@@ -30,6 +30,7 @@ from glasshouse import (
 from glasshouse.auditing.steps import CHEAP_ATTACKS, REFERENCE_ATTACKS, TOKEN_ATTACKS
 from glasshouse.cli import app
 from glasshouse.core.arrays import BoolArray
+from glasshouse.data import Units
 from glasshouse.report.run_folder import read_run
 
 CHEAP = ["loss", "class-loss", "modified-entropy", "hinge"]
@@ -226,3 +227,13 @@ def test_a_number_of_shadow_models_that_is_none_is_refused(shadows: Any) -> None
     population, members = people()
     with pytest.raises(InputError, match="shadows: .* is not a whole number"):
         audit(population, members=members, trainer=LogisticRegression(), shadows=shadows)
+
+
+def test_what_eight_models_would_find_is_not_estimated_for_persons() -> None:
+    """The relation was learned from records."""
+    random, members = np.random.default_rng(0), np.arange(800) % 4 < 2
+    loss = np.logaddexp(0, random.normal(-2, 2, size=800) - members)
+    for unit, estimated in ((None, True), (np.arange(800) // 2, False)):
+        rows = Evidence(target_loss=loss, unit=None if unit is None else Units(unit))
+        found = audit_evidence(rows, members=members, attacks=["loss"], progress=False)
+        assert (found.quick_estimate is not None) == estimated

@@ -13,7 +13,7 @@ import pytest
 from glasshouse import Evidence, Population
 from glasshouse.attacks import create
 from glasshouse.attacks import in_out_moments as sums
-from glasshouse.config import records
+from glasshouse.config import encoding
 from glasshouse.config.columns import Rows, TableSection
 from glasshouse.data import complementary_halves, random_subsets
 from glasshouse.data.features import plain_parts
@@ -46,10 +46,10 @@ def names() -> list[str]:
 def test_columns_of_a_table_are_not_compared_with_each_other(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     cells: dict[str, list[str]] = {name: ["1", "2", "4", "3"] for name in names()} | {"label": ["0", "1", "0", "1"]}
     rows = Rows(columns=cells, counts=(4,), paths=(tmp_path / "t.csv",), separator=",")
-    monkeypatch.setattr(records, "read_rows", lambda section, folder: rows)
+    monkeypatch.setattr(encoding, "read_rows", lambda section, folder: rows)
     some = tuple(f"c{one}" for one in range(0, COLUMNS, 2))
     section = TableSection(name="file", path="t.csv", groups=some, categories=some)
-    found = records.read_records(section, tmp_path)
+    found = encoding.read_records(section, tmp_path)
     assert found.population.x.shape == (4, COLUMNS // 2 + 4 * COLUMNS // 2)
     assert Counted.comparisons < MOST
 

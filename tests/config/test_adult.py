@@ -11,7 +11,7 @@ import pytest
 
 from glasshouse.config import read_audit_file, run_audit_file
 from glasshouse.config.columns import TableSection
-from glasshouse.config.records import read_records
+from glasshouse.config.encoding import read_records
 from glasshouse.data.named import Dataset, load_dataset
 from tests.config.made_up_adult import COLUMNS, adult_rows
 from tests.manual import blocks

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from glasshouse import InputError
 from glasshouse.config.columns import Column, read_column
-from glasshouse.config.records import encode
+from glasshouse.config.encoding import encode
 from glasshouse.io.limits import memory_limit
 
 

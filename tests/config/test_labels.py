@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from glasshouse import InputError
-from glasshouse.config.records import as_labels
+from glasshouse.config.encoding import as_labels
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import pytest
 
 from glasshouse import InputError
 from glasshouse.config.columns import TableSection
-from glasshouse.config.records import read_records, refuse_telling
+from glasshouse.config.encoding import read_records, refuse_telling
 
 TABLE = "who,age,label,split\nann,30,yes,train\nbob,41,no,test\ncyd,52,yes,train\n"
 

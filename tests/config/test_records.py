@@ -10,7 +10,7 @@ import pytest
 
 from glasshouse import InputError
 from glasshouse.config.columns import TableSection
-from glasshouse.config.records import read_records
+from glasshouse.config.encoding import read_records
 from glasshouse.data.named import Dataset
 
 

@@ -23,7 +23,7 @@ from torch.utils.data import DataLoader, Dataset, Subset, TensorDataset
 from glasshouse import Evaluation, InputError, Population, SklearnTrainer, TorchTrainer, audit, mlp
 from glasshouse.config import AuditFile, run_audit_file
 from glasshouse.config.columns import TableSection
-from glasshouse.config.records import read_records
+from glasshouse.config.encoding import read_records
 
 RANDOM = np.random.default_rng(0)
 COUNT = 120

@@ -88,9 +88,11 @@ def test_twenty_kills_at_random_moments_change_no_byte(awake: Talk, tmp_path: Pa
     killed = kept = 0
     start(awake, tmp_path / "whole", pace=0.0)
     assert ended(awake) == 0
-    for _ in range(20):
+    for number in range(20):
         [child] = start(awake, tmp_path / "killed", pace=0.04)
         time.sleep(chance.uniform(0.0, 0.5))
+        while number >= 15 and not any((tmp_path / "killed").glob("model-*.json")):  # a busy machine takes longer
+            time.sleep(0.01)
         with contextlib.suppress(ProcessLookupError):  # it may have ended
             os.kill(child, signal.SIGKILL)
         killed += ended(awake) == signal.SIGKILL

@@ -40,6 +40,13 @@ INSTEAD = {  # what is not written any more, and what is
     r"nobody tried": "nobody has tried",
     r"rare or doubled": "rare or duplicated",
     r"sittings": "runs",
+    r"is not a (place|time)\b": "is not a valid path, is not a positive number",
+    r"\bvictims?\b": "target",
+    r"surrogate \w+|proxy models?": "shadow model",
+    r"mitigations?\b|countermeasures?": "defence",
+    r"leakage(?!\.py)": "leak",
+    r"\bdata points?": "records",
+    r"privacy budget": "ε",
 }
 FORBIDDEN = re.compile("|".join(f"(?:{one})" for one in INSTEAD), flags=re.IGNORECASE)
 NOT_YET: set[str] = set()  # pages and rooms of src/glasshouse that are not clean yet; remove what is

@@ -52,7 +52,7 @@ def check_advisable(data: Any, *, shadows: int, minutes: float | None, place: st
     if shadows < _FEWEST:
         raise InputError(f"shadows: {shadows} are too few for simulated targets, by which defences are chosen; use 4.")
     if minutes is not None and (isinstance(minutes, bool) or not 0 < minutes < float("inf")):
-        raise InputError(f"{place}: {minutes!r} is not a time in minutes; give a positive number.")
+        raise InputError(f"{place}: {minutes!r} is not a positive number; give minutes, such as 15.")
 
 
 def too_long(minutes: float) -> str:

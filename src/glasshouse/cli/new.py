@@ -63,14 +63,10 @@ def write_starter(starter: Starter, folder: Path | str) -> list[Path]:
     return [write_file(folder / name, text) for name, text in texts.items()]
 
 
-def _offered(typed: str) -> list[str]:
-    return [name for name in STARTERS.names() if name.startswith(typed)]
-
-
 @app.command()
 def new(
     kind: Annotated[
-        str, typer.Argument(help=f"What you train: {', '.join(STARTERS.names())}.", autocompletion=_offered)
+        str, typer.Argument(help=f"What you train: {', '.join(STARTERS.names())}.", autocompletion=STARTERS.names)
     ],
     folder: Annotated[Path, typer.Argument(help="Folder to write to.")] = Path(),
 ) -> None:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from glasshouse.config.columns import TableSection
-from glasshouse.config.records import LARGEST, read_records
+from glasshouse.config.encoding import LARGEST, read_records
 from glasshouse.config.trust import called
 from glasshouse.config.yaml_model import Strict
 from glasshouse.core.errors import InputError, placed, shortened

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 from pydantic import AfterValidator, Field, create_model
 
@@ -23,14 +23,15 @@ class LimitSection(Strict):
     end: End | None = None
 
 
-def _limit(section: LimitSection) -> Any:
-    return Limit(**dict(section))
+_Limit = Annotated[LimitSection, AfterValidator(lambda section: Limit(**dict(section)))]
 
 
 class PolicyFile(Strict):
     """A policy file."""
 
-    limits: Annotated[list[Annotated[LimitSection, AfterValidator(_limit)]], Field(min_length=1)]
+    limits: Annotated[
+        list[Annotated[LimitSection, AfterValidator(lambda one: Limit(**dict(one)))]], Field(min_length=1)
+    ]
     end: End = "upper"
     attacks: list[str] = Field(default_factory=list)
     shadows: Annotated[int, Field(ge=0)] = 0

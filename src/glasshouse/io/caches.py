@@ -1,7 +1,7 @@
 """Caches of compiled code: they lie in a private folder of the user, and no file of the working folder has a say.
 
 numba, Triton and torch's compilers run what they find in their caches. By themselves they look for it where others can
-write: torch's compilers in ``/tmp``, numba wherever a file in the working folder says, which may be a stranger's.
+write: torch's compilers in ``/tmp``, numba wherever a file in the working folder says, which may be somebody else's.
 """
 
 from __future__ import annotations

@@ -53,7 +53,7 @@ def resolved(path: Path | str) -> Path:
     try:
         return Path(path).resolve()
     except (OSError, RuntimeError) as error:  # RuntimeError: links in a circle, before Python 3.13
-        raise InputError(f"{shortened(str(path))}: is not a place: {str(error).split(' from ')[0]}.") from error
+        raise InputError(f"{shortened(str(path))}: is not a valid path: {str(error).split(' from ')[0]}.") from error
 
 
 def check_name(path: Path | str) -> None:
@@ -63,7 +63,7 @@ def check_name(path: Path | str) -> None:
             Path(path).lstat()
     except (OSError, ValueError) as error:
         said = error.strerror if isinstance(error, OSError) else error
-        raise InputError(f"{shortened(str(path))}: is not a place: {said}.") from error
+        raise InputError(f"{shortened(str(path))}: is not a valid path: {said}.") from error
 
 
 @contextmanager

@@ -22,7 +22,7 @@ from glasshouse.io.limits import check_memory
 
 @contextmanager
 def guarded(place: Path | str, *, what: str, advice: str = "") -> Iterator[None]:
-    """Around everything that a library does with a stranger's file: each fault, of any kind, becomes an `InputError`.
+    """Around everything that a library does with an untrusted file: each fault, of any kind, becomes an `InputError`.
 
     It names the ``place``, ``what`` the file should be, such as ``"a .npz file"``, and a sentence of ``advice``.
     """
