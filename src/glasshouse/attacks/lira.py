@@ -6,8 +6,9 @@ BaVarIA: LiRA whose variances borrow from each other (Brännvall 2026, arXiv 260
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import ClassVar, Literal, Self
 
 import numpy as np
@@ -23,15 +24,17 @@ from glasshouse.attacks.shared.in_out_moments import (
     left_out,
     moments,
     moments_among,
+    sets_at_once,
     side_moments,
     simulated_moments,
     simulated_sets,
+    statistic_blocks,
     wanted_sides,
 )
 from glasshouse.core.arrays import BoolArray, FloatArray, Positions
 from glasshouse.core.errors import InputError
 from glasshouse.core.numerics import log_normal_farther
-from glasshouse.core.threads import side_by_side
+from glasshouse.core.threads import over_records, side_by_side
 from glasshouse.evidence import Evidence, Mode
 from glasshouse.evidence.simulation import rows_without
 
@@ -151,10 +154,9 @@ def _student_log_cdf(value: FloatArray, freedom: FloatArray) -> FloatArray:
 
 
 _MODELS_FOR_OWN_VARIANCE = 16  # with fewer on a side, one variance for all records is better than one per record
-_SETS = 4  # sets of references whose Gaussians are in memory at once
 _LOG_OF_ROOT = np.log(np.sqrt(2 * np.pi))
 
-Side = tuple[FloatArray, FloatArray]  # mean and standard deviation of the margin, [N] each, of in- or out-models
+Side = tuple[FloatArray, FloatArray]  # mean [N] and standard deviation, [N] or [1], of the margin of in- or out-models
 
 
 @register("lira")
@@ -194,37 +196,35 @@ class LiRA(Attack):
 
     def score(self, evidence: Evidence) -> FloatArray:
         """Log ratios (offline log tail probabilities), [N]; higher means member."""
-        statistic, members = evidence.shadow_statistic, evidence.shadow_members
+        statistic, members = statistic_blocks(evidence), evidence.shadow_members
         sides = self._sides(evidence, [moments(statistic, members == inside) for inside in wanted_sides(self.mode)])
-        return _ratios(evidence.target_statistic, sides, regression=evidence.regression)
+        return _ratios(evidence.target_statistic.__getitem__, sides, regression=evidence.regression)
 
     def simulated_scores(self, evidence: Evidence) -> Iterator[tuple[FloatArray, BoolArray]]:
-        """Scores and members of each simulated target: margins are computed once, and a pair shares its Gaussians."""
-        statistic, members = evidence.shadow_statistic, evidence.shadow_members
-        for targets, sets in simulated_sets(members, most=_SETS):
-            sides = self._sides_among(evidence, statistic, sets)
+        """Scores and members of each simulated target; a pair shares its Gaussians."""
+        for targets, sets in simulated_sets(evidence.shadow_members):
+            sides = self._sides_among(evidence, sets)
 
             def of_target(pair: tuple[int, int], sides: list[list[Side]] = sides) -> FloatArray:
-                return _ratios(statistic[pair[0]], sides[pair[1]], regression=evidence.regression)
+                return _ratios(partial(evidence.statistic_of, pair[0]), sides[pair[1]], regression=evidence.regression)
 
             scores = side_by_side(of_target, targets, records=evidence.records)
-            yield from ((one, members[k]) for one, (k, _) in zip(scores, targets, strict=True))
+            yield from ((one, evidence.shadow_members[k]) for one, (k, _) in zip(scores, targets, strict=True))
 
     def scores_among(self, evidence: Evidence, sets: Sequence[Positions]) -> Iterator[FloatArray | None]:
-        """Scores of the target beside some of the shadow models, for each set of them; margins are computed once."""
-        statistic, own = evidence.shadow_statistic, evidence.target_statistic
-        left = [left_out(rows, evidence.models) for rows in sets]
-        for start in range(0, len(sets), _SETS):
+        """Scores of the target beside some of the shadow models, for each set of them, several at once."""
+        own, many = evidence.target_statistic.__getitem__, sets_at_once(evidence.records)
+        for some in (sets[start : start + many] for start in range(0, len(sets), many)):
             try:
-                found = self._sides_among(evidence, statistic, left[start : start + _SETS])
+                found = self._sides_among(evidence, [left_out(rows, evidence.models) for rows in some])
             except InputError:  # one of them is too small for this attack: then each is tried
-                yield from super().scores_among(evidence, sets[start : start + _SETS])
+                yield from super().scores_among(evidence, some)
             else:
                 yield from (_ratios(own, sides, regression=evidence.regression) for sides in found)
 
-    def _sides_among(self, evidence: Evidence, statistic: FloatArray, sets: Sequence[Positions]) -> list[list[Side]]:
-        """The Gaussians for each set of rows of the pool that is left out, [L, 1] or [L, N], of statistics [K, N]."""
-        members = evidence.shadow_members
+    def _sides_among(self, evidence: Evidence, sets: Sequence[Positions]) -> list[list[Side]]:
+        """The Gaussians for each set of rows of the pool that is left out, [L, 1] or [L, N]."""
+        members, statistic = evidence.shadow_members, statistic_blocks(evidence)
         found = [moments_among(statistic, members == inside, sets) for inside in wanted_sides(self.mode)]
         return [self._sides(evidence, [one.of_set(at) for one in found], left) for at, left in enumerate(sets)]
 
@@ -238,7 +238,7 @@ class LiRA(Attack):
                 asked.require_side(inside=inside, models=least)
         if own:
             return [(one.mean, np.sqrt(np.maximum(one.squares / (one.models - 1), ALMOST_ZERO))) for one in found]
-        return [(one.mean, np.sqrt(np.full(len(one.mean), one.pooled_variance("LiRA")))) for one in found]
+        return [(one.mean, np.sqrt([one.pooled_variance("LiRA")])) for one in found]
 
     def _own_variance(self, fewest: int) -> bool:
         """Whether each record has its own variance, where a side has at least so many models."""
@@ -251,8 +251,19 @@ class LiRA(Attack):
         return dataclasses.replace(self, variance="record" if self._own_variance(int(fewest)) else "global")
 
 
-def _ratios(target: FloatArray, sides: list[Side], *, regression: bool) -> FloatArray:
-    """Log ratios [N] of a target's statistics, or log tail probabilities if only the out-models are known."""
+def _ratios(target: Callable[[slice], FloatArray], sides: list[Side], *, regression: bool) -> FloatArray:
+    """Log ratios [N] of a target's statistics, given by blocks, or log tails if only the out-models are known."""
+    found = np.empty(len(sides[0][0]))
+
+    def write(some: slice) -> None:
+        parts = [(mean[some], sd if len(sd) == 1 else sd[some]) for mean, sd in sides]
+        found[some] = _block_ratios(target(some), parts, regression=regression)
+
+    over_records(write, len(found), models=1)
+    return found
+
+
+def _block_ratios(target: FloatArray, sides: list[Side], *, regression: bool) -> FloatArray:
     if len(sides) == 2:  # logs of the normal density; scipy's checks of its arguments take four times as long
         outside, inside = (-(((target - mean) / sd) ** 2) / 2.0 - _LOG_OF_ROOT - np.log(sd) for mean, sd in sides)
         return np.asarray(inside - outside)

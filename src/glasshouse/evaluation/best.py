@@ -28,11 +28,15 @@ from glasshouse.evidence.simulation import check_simulation
 
 
 class AttackCache:
-    """What the attacks of one audit learn from the pool, and their scores of the simulated targets, once each."""
+    """What the attacks of one audit learn from the pool, and their scores of the simulated targets, once each.
 
-    def __init__(self, view: View, *, progress: bool | None = False) -> None:
+    These scores are as large as the evidence, for each attack; without ``keep`` they are gone after their use.
+    """
+
+    def __init__(self, view: View, *, progress: bool | None = False, keep: bool = True) -> None:
         self.view = view
         self.progress = progress
+        self.keep = keep
         self._tuned: dict[object, Attack[Any]] = {}
         self._simulated: dict[object, Scored] = {}
 
@@ -49,9 +53,11 @@ class AttackCache:
         """Scores and members [N] of every simulated target, by the tuned attack."""
         settled = self.tuned(attack)
         key = _key(settled)
-        if key not in self._simulated:
-            self._simulated[key] = simulate(settled, seen_by(settled, self.view), progress=self.progress)
-        return self._simulated[key]
+        if (found := self._simulated.get(key)) is None:
+            found = simulate(settled, seen_by(settled, self.view), progress=self.progress)
+            if self.keep:
+                self._simulated[key] = found
+        return found
 
 
 def _key(attack: Attack[Any]) -> object:
