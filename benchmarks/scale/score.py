@@ -14,6 +14,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import subprocess
 import sys
 import tempfile
 import time
@@ -24,12 +25,12 @@ from typing import Any
 from growth_tables import exponent
 
 HERE, TREE = Path(__file__).parent, Path(__file__).parents[2]
-sys.path.insert(0, str(HERE.parent / "records"))
+sys.path += [str(HERE.parent / "records"), str(TREE / "src")]
 TOGETHER = "base,lira,rmia"
 
 
-def write_made_up(path: Path, records: int, models: int) -> int:
-    """Evidence of a target of the shadow models' kind, with its members; the bytes of its arrays in memory."""
+def write_made_up(path: Path, records: int, models: int) -> None:
+    """Evidence of a target of the shadow models' kind, with its members; prints the bytes of its arrays in memory."""
     from scoring import made_up_audit
 
     from glasshouse.evidence import read_evidence, write_evidence
@@ -37,13 +38,13 @@ def write_made_up(path: Path, records: int, models: int) -> int:
     evidence, members = made_up_audit(records, models, 0)
     write_evidence(path, evidence, members=members)
     held = vars(read_evidence(path).evidence).values()
-    return sum(int(getattr(one, "nbytes", 0)) for one in held)
+    print(sum(int(getattr(one, "nbytes", 0)) for one in held))
 
 
 def spent(tree: Path, path: Path, attacks: str) -> tuple[float, float, float]:
     """Seconds by the clock and of all processors, and the largest resident MiB, of one ``glasshouse score``."""
-    named = [part for name in attacks.split(",") for part in ("-a", name)]
-    command = ["-c", "from glasshouse.cli import main; main()", "score", str(path), "--quiet", *named]
+    options = ["--quiet", "--memory", "16GiB", *(part for name in attacks.split(",") for part in ("-a", name))]
+    command = ["-c", "from glasshouse.cli import main; main()", "score", str(path), *options]
     began = time.perf_counter()
     child = os.posix_spawn(
         sys.executable,
@@ -61,8 +62,10 @@ def measure(tree: Path, records: int, models: int, attacks: str) -> dict[str, An
     """One case."""
     with tempfile.TemporaryDirectory() as place:
         small, large = Path(place) / "small.npz", Path(place) / "evidence.npz"
-        write_made_up(small, 100, models)
-        size = write_made_up(large, records, models) / 2**20
+        # by processes of their own: the largest resident size of a process begins with that of the one that starts it
+        for path, count in ((small, 100), (large, records)):
+            command = [sys.executable, str(HERE / "score.py"), "--write", str(path), str(count), str(models)]
+            size = int(subprocess.run(command, check=True, capture_output=True, text=True).stdout) / 2**20
         empty = spent(tree, small, attacks)[2]
         wall, processor, peak = spent(tree, large, attacks)
     return {"wall": wall, "processor": processor, "memory": peak - empty, "evidence": size}
@@ -109,7 +112,11 @@ def main() -> None:
     parser.add_argument("--attacks", nargs="*", default=[TOGETHER, "stacked", "best"], help="lists of names, by commas")
     parser.add_argument("--against", type=Path, help="a checkout of another version")
     parser.add_argument("--machine", default="", help="a few words about it and what else it did")
+    parser.add_argument("--write", nargs=3, help=argparse.SUPPRESS)
     options = parser.parse_args()
+    if options.write:
+        write_made_up(Path(options.write[0]), *map(int, options.write[1:]))
+        return
     kept_at = HERE / "score.jsonl"
     kept = [json.loads(line) for line in kept_at.read_text().splitlines()] if kept_at.exists() else []
     versions = {"now": TREE} | ({"before": options.against.resolve()} if options.against else {})

@@ -58,9 +58,9 @@ def test_few_sets_at_once_and_margins_by_block_change_no_bit(evidence: Evidence,
     with patch("glasshouse.attacks.shared.in_out_moments._ROOM", records):
         assert [k for targets, _ in simulated_sets(members) for k, _ in targets] == list(range(evidence.models))
         assert len(list(simulated_sets(members))) >= len(every)
-        for one, other in zip(plain, simulated_moments(evidence, sides), strict=True):
-            assert (one.statistic == other.statistic).all()
-            for mine, its in zip(one.sides, other.sides, strict=True):
+        for kept, again in zip(plain, simulated_moments(evidence, sides), strict=True):
+            assert (kept.statistic == again.statistic).all()
+            for mine, its in zip(kept.sides, again.sides, strict=True):
                 assert all((a == b).all() for a, b in zip(mine, its, strict=True))
 
 

@@ -119,7 +119,7 @@ def test_a_missing_id_is_named(empty: Any) -> None:
 @given(st.lists(st.text("ab \té", max_size=4) | st.sampled_from(["x" * 256, "x" * 257, "\U0001f40d"]), min_size=1))
 def test_ids_of_an_array_of_text_are_those_of_a_list(given: list[str]) -> None:
     """Of a million texts no Python objects are made; a list goes the plain way."""
-    said = []
+    said: list[Any] = []
     for ids in (given, np.array(given), np.array(given).astype("<U400")):
         try:
             found = as_ids(ids, len(given), place="ids")

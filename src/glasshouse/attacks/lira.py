@@ -6,9 +6,8 @@ BaVarIA: LiRA whose variances borrow from each other (Brännvall 2026, arXiv 260
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import ClassVar, Literal, Self
 
 import numpy as np
@@ -34,7 +33,7 @@ from glasshouse.attacks.shared.in_out_moments import (
 from glasshouse.core.arrays import BoolArray, FloatArray, Positions
 from glasshouse.core.errors import InputError
 from glasshouse.core.numerics import log_normal_farther
-from glasshouse.core.threads import over_records, side_by_side
+from glasshouse.core.threads import side_by_side
 from glasshouse.evidence import Evidence, Mode
 from glasshouse.evidence.simulation import rows_without
 
@@ -198,7 +197,7 @@ class LiRA(Attack):
         """Log ratios (offline log tail probabilities), [N]; higher means member."""
         statistic, members = statistic_blocks(evidence), evidence.shadow_members
         sides = self._sides(evidence, [moments(statistic, members == inside) for inside in wanted_sides(self.mode)])
-        return _ratios(evidence.target_statistic.__getitem__, sides, regression=evidence.regression)
+        return _ratios(evidence.target_statistic, sides, regression=evidence.regression)
 
     def simulated_scores(self, evidence: Evidence) -> Iterator[tuple[FloatArray, BoolArray]]:
         """Scores and members of each simulated target; a pair shares its Gaussians."""
@@ -206,14 +205,14 @@ class LiRA(Attack):
             sides = self._sides_among(evidence, sets)
 
             def of_target(pair: tuple[int, int], sides: list[list[Side]] = sides) -> FloatArray:
-                return _ratios(partial(evidence.statistic_of, pair[0]), sides[pair[1]], regression=evidence.regression)
+                return _ratios(evidence.statistic_of(pair[0]), sides[pair[1]], regression=evidence.regression)
 
             scores = side_by_side(of_target, targets, records=evidence.records)
             yield from ((one, evidence.shadow_members[k]) for one, (k, _) in zip(scores, targets, strict=True))
 
     def scores_among(self, evidence: Evidence, sets: Sequence[Positions]) -> Iterator[FloatArray | None]:
         """Scores of the target beside some of the shadow models, for each set of them, several at once."""
-        own, many = evidence.target_statistic.__getitem__, sets_at_once(evidence.records)
+        own, many = evidence.target_statistic, sets_at_once(evidence.records)
         for some in (sets[start : start + many] for start in range(0, len(sets), many)):
             try:
                 found = self._sides_among(evidence, [left_out(rows, evidence.models) for rows in some])
@@ -251,19 +250,8 @@ class LiRA(Attack):
         return dataclasses.replace(self, variance="record" if self._own_variance(int(fewest)) else "global")
 
 
-def _ratios(target: Callable[[slice], FloatArray], sides: list[Side], *, regression: bool) -> FloatArray:
-    """Log ratios [N] of a target's statistics, given by blocks, or log tails if only the out-models are known."""
-    found = np.empty(len(sides[0][0]))
-
-    def write(some: slice) -> None:
-        parts = [(mean[some], sd if len(sd) == 1 else sd[some]) for mean, sd in sides]
-        found[some] = _block_ratios(target(some), parts, regression=regression)
-
-    over_records(write, len(found), models=1)
-    return found
-
-
-def _block_ratios(target: FloatArray, sides: list[Side], *, regression: bool) -> FloatArray:
+def _ratios(target: FloatArray, sides: list[Side], *, regression: bool) -> FloatArray:
+    """Log ratios [N] of a target's statistics, or log tail probabilities if only the out-models are known."""
     if len(sides) == 2:  # logs of the normal density; scipy's checks of its arguments take four times as long
         outside, inside = (-(((target - mean) / sd) ** 2) / 2.0 - _LOG_OF_ROOT - np.log(sd) for mean, sd in sides)
         return np.asarray(inside - outside)
