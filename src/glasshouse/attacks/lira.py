@@ -12,8 +12,7 @@ from typing import ClassVar, Literal, Self
 
 import numpy as np
 from scipy.optimize import brentq
-from scipy.special import digamma, log_ndtr, polygamma, stdtr
-from scipy.stats import t as student
+from scipy.special import digamma, log_ndtr, poch, polygamma, stdtr
 
 from glasshouse.attacks.attack import Attack
 from glasshouse.attacks.registry import register
@@ -115,7 +114,7 @@ def _predicted(
         freedom, variance = prior.updated(side)
         predictives.append((freedom, side.mean, np.sqrt(variance * (1 + 1 / side.models))))
     if len(predictives) == 2:
-        outside, inside = (student.logpdf(target, *predictive) for predictive in predictives)
+        outside, inside = (student_log_density(target, *predictive) for predictive in predictives)
         return np.asarray(inside - outside)
     freedom, mean, scale = predictives[0]
     if not regression:
@@ -143,6 +142,16 @@ def fit_variance_prior(side: Moments) -> VariancePrior:
         return VariancePrior(freedom=float(np.inf), variance=pooled)
     half = np.exp(brentq(lambda log: np.log(polygamma(1, np.exp(log)) / left), *_LOG_FREEDOMS))  # ψ'(half) = left
     return VariancePrior(freedom=float(2 * half), variance=float(np.exp(logs.mean() + digamma(half) - np.log(half))))
+
+
+def student_log_density(value: FloatArray, freedom: FloatArray, mean: FloatArray, scale: FloatArray) -> FloatArray:
+    """Log density [N] of Student's t, in the bits of `scipy.stats.t.logpdf`, whose checks take longer than the work."""
+    apart = (value - mean) / scale
+    few = freedom[:1] if (freedom == freedom[:1]).all() else freedom  # usually all records have equally many models
+    if np.isinf(few).all():
+        return np.asarray(-(apart**2) / 2.0 - _LOG_OF_ROOT - np.log(scale))
+    constant = np.log(poch(0.5 * few, 0.5)) - 0.5 * (np.log(few) + np.log(np.pi))
+    return np.asarray(constant - (few + 1) / 2 * np.log1p(apart * apart / few) - np.log(scale))
 
 
 def _student_log_cdf(value: FloatArray, freedom: FloatArray) -> FloatArray:

@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from scipy.stats import t as student
 
-from glasshouse.attacks.lira import VariancePrior, fit_variance_prior
+from glasshouse.attacks.lira import VariancePrior, fit_variance_prior, student_log_density
 from glasshouse.attacks.shared.in_out_moments import Moments, moments
 from glasshouse.attacks.stacking.fitting import in_blocks
 from glasshouse.core.arrays import BoolArray, FloatArray, Positions
@@ -81,7 +80,7 @@ def record_features(evidence: Evidence, *, mode: Mode, usual: Usual | None = Non
         found[f"spread_{name}"] = scale
         # of a Gaussian, without the constant that cancels in every ratio
         density = -0.5 * np.log(variance) - 0.5 * (margin - side.mean) ** 2 / variance
-        densities.append((density, student.logpdf(margin, freedom, side.mean, scale)))
+        densities.append((density, student_log_density(margin, freedom, side.mean, scale)))
     if mode == "online":
         (outside, own_outside), (inside, own_inside) = densities
         found["ratio"], found["own_ratio"] = inside - outside, own_inside - own_outside
