@@ -16,7 +16,6 @@ from glasshouse.attacks.shared.in_out_moments import (
     side_moments,
     simulated_moments,
     simulated_sets,
-    statistic_blocks,
 )
 from glasshouse.core.numerics import loss_to_margin
 from glasshouse.evidence.simulation import rows_without
@@ -51,7 +50,7 @@ def test_few_sets_at_once_and_margins_by_block_change_no_bit(evidence: Evidence,
     sides, members = [False, True], evidence.shadow_members
     every = [targets for targets, _ in simulated_sets(members)]
     whole = [moments_among(evidence.shadow_statistic, members == inside, [np.array([[0]])]) for inside in sides]
-    parts = [moments_among(statistic_blocks(evidence), members == inside, [np.array([[0]])]) for inside in sides]
+    parts = [moments_among(evidence, members == inside, [np.array([[0]])]) for inside in sides]
     for one, other in zip(whole, parts, strict=True):
         assert all((a == b).all() for a, b in zip(one, other, strict=True))
     plain = list(simulated_moments(evidence, sides))

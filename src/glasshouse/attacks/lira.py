@@ -26,7 +26,6 @@ from glasshouse.attacks.shared.in_out_moments import (
     side_moments,
     simulated_moments,
     simulated_sets,
-    statistic_blocks,
     wanted_sides,
 )
 from glasshouse.core.arrays import BoolArray, FloatArray, Positions
@@ -204,8 +203,8 @@ class LiRA(Attack):
 
     def score(self, evidence: Evidence) -> FloatArray:
         """Log ratios (offline log tail probabilities), [N]; higher means member."""
-        statistic, members = statistic_blocks(evidence), evidence.shadow_members
-        sides = self._sides(evidence, [moments(statistic, members == inside) for inside in wanted_sides(self.mode)])
+        sides_of = (evidence.shadow_members == inside for inside in wanted_sides(self.mode))
+        sides = self._sides(evidence, [moments(evidence, who) for who in sides_of])
         return _ratios(evidence.target_statistic, sides, regression=evidence.regression)
 
     def simulated_scores(self, evidence: Evidence) -> Iterator[tuple[FloatArray, BoolArray]]:
@@ -232,8 +231,8 @@ class LiRA(Attack):
 
     def _sides_among(self, evidence: Evidence, sets: Sequence[Positions]) -> list[list[Side]]:
         """The Gaussians for each set of rows of the pool that is left out, [L, 1] or [L, N]."""
-        members, statistic = evidence.shadow_members, statistic_blocks(evidence)
-        found = [moments_among(statistic, members == inside, sets) for inside in wanted_sides(self.mode)]
+        members = evidence.shadow_members
+        found = [moments_among(evidence, members == inside, sets) for inside in wanted_sides(self.mode)]
         return [self._sides(evidence, [one.of_set(at) for one in found], left) for at, left in enumerate(sets)]
 
     def _sides(self, evidence: Evidence, found: list[Moments], left: Positions | None = None) -> list[Side]:

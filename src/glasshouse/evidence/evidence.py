@@ -158,9 +158,9 @@ class Evidence:
         return self.statistic_of()
 
     def statistic_of(self, models: Any = slice(None), records: slice = slice(None)) -> FloatArray:
-        """The same of some shadow models and records: of all it is as large as the losses."""
+        """The same of some shadow models and records, in new memory: of all it is as large as the losses."""
         if self.shadow_residual is not None:
-            return np.asarray(self.shadow_residual[models, records])
+            return np.array(self.shadow_residual[models, records])
         return loss_to_margin(np.ascontiguousarray(self.shadow_loss[models, records]))
 
     def references(self, mode: Mode) -> BoolArray:

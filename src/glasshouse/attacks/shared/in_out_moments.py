@@ -21,9 +21,6 @@ _BATCHES = 16  # of sets, at most, in a large pool: each reads the whole pool
 _WIDTH = 64  # models that are added up one after the other; a usual pool has no more
 
 
-Values = FloatArray | Callable[[slice], FloatArray]  # [K, N], or what gives those of a block of records
-
-
 class Moments(NamedTuple):
     """Number of models, mean of their margins, and summed squares around it, [N] each."""
 
@@ -94,8 +91,11 @@ class LeaveOut:
         return [np.stack(part) for part in zip(*found, strict=True)]
 
 
-def moments(values: Values, who: BoolArray) -> Moments:
-    """Moments of values [K, N] over the chosen entries of each column, [K, N]; every column needs at least one."""
+def moments(values: FloatArray | Evidence, who: BoolArray) -> Moments:
+    """Moments of values [K, N] over the chosen entries of each column, [K, N]; every column needs at least one.
+
+    Of evidence the values are its statistic, which is made block by block: that of all is as large as the losses.
+    """
     found = np.empty((3, who.shape[1]))
 
     def write(some: slice) -> None:
@@ -105,12 +105,14 @@ def moments(values: Values, who: BoolArray) -> Moments:
     return Moments(*found)
 
 
-def _block(values: Values, some: slice) -> FloatArray:
+def _block(values: FloatArray | Evidence, some: slice) -> FloatArray:
     """Values of a block of records, near each other in memory."""
-    return values(some) if callable(values) else values[:, some].copy()
+    return values.statistic_of(records=some) if isinstance(values, Evidence) else values[:, some].copy()
 
 
-def moments_among(values: Values, who: BoolArray, sets: Sequence[Positions], *, spread: bool = True) -> Moments:
+def moments_among(
+    values: FloatArray | Evidence, who: BoolArray, sets: Sequence[Positions], *, spread: bool = True
+) -> Moments:
     """The same without some of the models, [sets, N] each, for each set of rows that is left out, [L, 1] or [L, N].
 
     Where none of the others counts, moments are 0; so are the squares if no ``spread`` is wanted.
@@ -160,12 +162,7 @@ def side_moments(evidence: Evidence, mode: Mode) -> list[Moments]:
     sides = wanted_sides(mode)
     for inside in sides:
         evidence.require_side(inside=inside)
-    return [moments(statistic_blocks(evidence), evidence.shadow_members == inside) for inside in sides]
-
-
-def statistic_blocks(evidence: Evidence) -> Callable[[slice], FloatArray]:
-    """What gives the shadow models' statistic [K, R] of a block of records: that of all is as large as the losses."""
-    return lambda some: evidence.statistic_of(records=some)
+    return [moments(evidence, evidence.shadow_members == inside) for inside in sides]
 
 
 class SimulatedSides(NamedTuple):
@@ -185,7 +182,7 @@ def simulated_moments(
     target: a model and its complement share their sums. Squares are 0 if no ``spread`` is wanted.
     """
     members = evidence.shadow_members
-    values: Values = statistic_blocks(evidence) if statistic is None else statistic
+    values = evidence if statistic is None else statistic
     for targets, sets in simulated_sets(members):
         found = []
         for inside in sides:
