@@ -5,13 +5,14 @@ import dataclasses
 import numpy as np
 import pytest
 from hypothesis import given
+from hypothesis import strategies as st
 from scipy.stats import norm
 from scipy.stats import t as student
 
 from glasshouse import Evidence, InputError
 from glasshouse.attacks import BaVarIA, LiRA
 from glasshouse.attacks.in_out_moments import Moments, moments
-from glasshouse.attacks.lira import VariancePrior, fit_variance_prior
+from glasshouse.attacks.lira import VariancePrior, fit_variance_prior, student_log_density
 from glasshouse.core.numerics import loss_to_margin
 from glasshouse.data import complementary_halves
 from glasshouse.evaluation import auc, estimate_thresholds
@@ -119,3 +120,16 @@ def test_four_models_are_enough_for_thresholds_and_two_are_not_enough_for_scores
     few, _ = gaussian_evidence(records=20, models=2, shift=1.0, seed=0)
     with pytest.raises(InputError, match="Train 4 or more shadow models"):
         BaVarIA().score(few)
+
+
+@given(
+    freedom=st.one_of(st.floats(0.1, 1e6), st.just(np.inf)),
+    more=st.sampled_from([0.0, 1.0]),
+    far=st.sampled_from([1.0, 1e6]),
+    seed=st.integers(0, 100),
+)
+def test_students_density_is_that_of_scipy(freedom: float, more: float, far: float, seed: int) -> None:
+    random = np.random.default_rng(seed)
+    value, mean, scale = far * random.normal(size=50), random.normal(size=50), random.uniform(0.01, 3.0, size=50)
+    each = freedom + more * random.integers(3, size=50)
+    assert (student_log_density(value, each, mean, scale) == student.logpdf(value, each, mean, scale)).all()

@@ -4,11 +4,18 @@ from unittest.mock import patch
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from glasshouse import Evidence, InputError
-from glasshouse.attacks.in_out_moments import left_out, moments, moments_among, side_moments, simulated_moments
+from glasshouse.attacks.in_out_moments import (
+    left_out,
+    moments,
+    moments_among,
+    side_moments,
+    simulated_moments,
+    simulated_sets,
+)
 from glasshouse.attacks.regressed import mean_margins
 from glasshouse.core.numerics import loss_to_margin
 from glasshouse.evidence.simulation import rows_without
@@ -34,6 +41,26 @@ def test_means_of_simulated_targets_are_those_of_their_own_evidence(evidence: Ev
         assert (mean_margins(fast.sides) == mean_margins(side_moments(slow.view, "online"))).all()
         assert (fast.statistic == loss_to_margin(slow.view.target_loss)).all()
         assert (fast.members == slow.members).all()
+
+
+@settings(deadline=None)
+@given(evidence=random_evidence(min_records=2, min_models=4), records=st.integers(1, 40))
+def test_few_sets_at_once_and_margins_by_block_change_no_bit(evidence: Evidence, records: int) -> None:
+    """The plain twin holds the statistic of the whole pool, and the moments of all sets."""
+    sides, members = [False, True], evidence.shadow_members
+    every = [targets for targets, _ in simulated_sets(members)]
+    whole = [moments_among(evidence.shadow_statistic, members == inside, [np.array([[0]])]) for inside in sides]
+    parts = [moments_among(evidence, members == inside, [np.array([[0]])]) for inside in sides]
+    for one, other in zip(whole, parts, strict=True):
+        assert all((a == b).all() for a, b in zip(one, other, strict=True))
+    plain = list(simulated_moments(evidence, sides))
+    with patch("glasshouse.attacks.in_out_moments._ROOM", records):
+        assert [k for targets, _ in simulated_sets(members) for k, _ in targets] == list(range(evidence.models))
+        assert len(list(simulated_sets(members))) >= len(every)
+        for kept, again in zip(plain, simulated_moments(evidence, sides), strict=True):
+            assert (kept.statistic == again.statistic).all()
+            for mine, its in zip(kept.sides, again.sides, strict=True):
+                assert all((a == b).all() for a, b in zip(mine, its, strict=True))
 
 
 def test_a_record_without_in_models_among_the_references_is_refused() -> None:

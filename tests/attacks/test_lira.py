@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import tracemalloc
 from typing import Literal
 
 import numpy as np
@@ -78,3 +79,21 @@ def test_too_few_models_for_a_spread_are_refused() -> None:
         LiRA(variance="record").score(evidence)
     with pytest.raises(InputError, match="not one of auto, record, global"):
         LiRA(variance="none")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("mode", ["online", "offline"])
+def test_simulated_targets_need_no_margins_of_the_whole_pool(
+    mode: Literal["online", "offline"], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    evidence, _ = gaussian_evidence(records=100_000, models=8, shift=1.0, seed=0)
+    monkeypatch.setattr("glasshouse.attacks.in_out_moments._ROOM", 100_000)
+    attack = LiRA(mode=mode, variance="global")
+    tracemalloc.start()
+    try:
+        for _ in attack.simulated_scores(evidence):
+            pass
+        attack.flag_scores(evidence)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 2.5 * evidence.shadow_loss.nbytes  # over 4 with margins and Gaussians of all sets

@@ -7,9 +7,11 @@ import pandas
 import polars
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 
 from glasshouse import InputError, Population
-from glasshouse.data.labels import as_labels
+from glasshouse.data.labels import as_ids, as_labels
 
 X = np.zeros((4, 1))
 WORDS = ["a", "b", "a", "b"]
@@ -112,3 +114,21 @@ def test_a_missing_id_is_named(empty: Any) -> None:
         Population(X, WORDS, ids=["a", empty, "c", "d"])
     with pytest.raises(InputError, match="record 1 has no id"):
         Population(X, WORDS, ids=pandas.Series(["a", empty, "c", "d"]))
+
+
+@given(st.lists(st.text("ab \té", max_size=4) | st.sampled_from(["x" * 256, "x" * 257, "\U0001f40d"]), min_size=1))
+def test_ids_of_an_array_of_text_are_those_of_a_list(given: list[str]) -> None:
+    """Of a million texts no Python objects are made; a list goes the plain way."""
+    said: list[Any] = []
+    for ids in (given, np.array(given), np.array(given).astype("<U400")):
+        try:
+            found = as_ids(ids, len(given), place="ids")
+            said.append((found.tolist(), found.dtype))
+        except InputError as error:
+            said.append((error.faults, None))
+    assert said[0] == said[1] == said[2]
+
+
+def test_positions_take_no_more_room_than_their_digits() -> None:
+    assert as_ids(None, 1000, place="ids").tolist() == [str(at) for at in range(1000)]
+    assert as_ids(None, 1000, place="ids").dtype == "<U4"

@@ -7,7 +7,7 @@ from typing import Any, Self
 import numpy as np
 import pytest
 
-from glasshouse import Evidence
+from glasshouse import Evidence, audit_evidence
 from glasshouse.attacks import BASE, Attack, create
 from glasshouse.core.arrays import BoolArray, FloatArray
 from glasshouse.evaluation import Best, run_attack
@@ -36,6 +36,33 @@ def test_an_attack_with_equal_parameters_is_tuned_and_tried_once(monkeypatch: py
         assert (one.scores == other.scores).all()
         assert one.thresholds == other.thresholds
         assert one.note == other.note
+
+
+def test_without_another_use_scores_are_gone_and_come_again_the_same() -> None:
+    evidence, _ = gaussian_evidence(records=50, models=4, shift=1.5, seed=0)
+    cache, kept = AttackCache(evidence, keep=False), AttackCache(evidence)
+    first, second = cache.simulated(BASE()), cache.simulated(BASE())
+    assert first is not second
+    for one, other, third in zip(first, second, kept.simulated(BASE()), strict=True):
+        assert (one[0] == other[0]).all()
+        assert (one[0] == third[0]).all()
+        assert (one[1] == third[1]).all()
+
+
+@pytest.mark.parametrize(("others", "times"), [([], 2), ([{"name": "best", "candidates": ["base"]}], 1)])
+def test_an_audit_keeps_them_for_best_alone(others: list[Any], times: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of two equal attacks each scores the simulated targets; with `best` among the attacks they are kept."""
+    evidence, members = gaussian_evidence(records=200, models=4, shift=1.5, seed=0)
+    asked: list[str] = []
+    whole = BASE.simulated_scores
+
+    def counted(self: Any, view: Any) -> Iterator[tuple[FloatArray, BoolArray]]:
+        asked.append(self.name)
+        return whole(self, view)
+
+    monkeypatch.setattr(BASE, "simulated_scores", counted)
+    audit_evidence(evidence, members=members, attacks=["base", "base", *others])
+    assert len(asked) == times
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -61,3 +61,6 @@ def test_what_is_near_normal_is_the_margin_of_a_loss_or_the_residual_of_a_regres
     assert classes.target_statistic == pytest.approx(-np.log(np.expm1([0.1, 0.2])))
     assert (numbers.target_statistic == [-1.0, 0.5]).all()
     assert (numbers.shadow_statistic == residuals["shadow_residual"]).all()
+    part = numbers.statistic_of(0, slice(1, None))
+    assert (part == numbers.shadow_statistic[0, 1:]).all()
+    assert not np.shares_memory(part, numbers.shadow_residual)  # whoever asks may write into it

@@ -9,12 +9,13 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any, ClassVar, Literal, NamedTuple, Self
 
+import joblib
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import expit
 
 from glasshouse.attacks.attack import Attack, register
-from glasshouse.attacks.in_out_moments import LeaveOut, left_out, simulated_sets
+from glasshouse.attacks.in_out_moments import LeaveOut, left_out, sets_at_once, simulated_sets
 from glasshouse.attacks.prior import check_prior, prior_log_odds
 from glasshouse.core.arrays import BoolArray, FloatArray, Positions
 from glasshouse.core.errors import InputError
@@ -135,7 +136,7 @@ class ConfidenceAttack(Attack):
         def scored(one: SimulatedConfidence) -> FloatArray:
             return self._scored(self._statistic(one.loss, one.expected)(number), one.members)
 
-        while some := list(islice(targets, _SIDE_BY_SIDE)):
+        while some := list(islice(targets, min(joblib.cpu_count(), _SIDE_BY_SIDE))):
             found = side_by_side(scored, some, records=evidence.records)
             yield from zip(found, (one.members for one in some), strict=True)
 
@@ -149,8 +150,10 @@ class ConfidenceAttack(Attack):
         def scored(expected: FloatArray) -> FloatArray:
             return self._scored(self._statistic(evidence.target_loss, expected)(number))
 
-        left = [left_out(rows, evidence.models) for rows in sets]
-        yield from side_by_side(scored, expected_among(evidence, self.mode, left), records=evidence.records)
+        many = 2 * sets_at_once(evidence.records)
+        for some in (sets[start : start + many] for start in range(0, len(sets), many)):
+            expected = expected_among(evidence, self.mode, [left_out(rows, evidence.models) for rows in some])
+            yield from side_by_side(scored, expected, records=evidence.records)
 
     def tuned(self, evidence: Evidence) -> Self:
         """The same attack with its number chosen: 1 online, the best on simulated targets offline."""

@@ -293,15 +293,18 @@ def cross_fit(
                 found[part] = predictor
                 held_out[part.name][np.ix_(groups == part.group, folds == part.fold)] = judged
                 done(1)
-            loss = compared({name: odds[:, few] for name, odds in held_out.items()}, members[:, few])
-            best = min(loss, key=loss.__getitem__)
+            part_of = {name: odds[:, few] for name, odds in held_out.items()}
         else:
             found = dict(zip(parts, in_threads(fit, parts, jobs=jobs), strict=True))
-            held_out = judge(learners, few)
-            loss = compared(held_out, members[:, few])
-            best = min(loss, key=loss.__getitem__)
-            if len(few) < members.shape[1]:  # trees take long: only what is used judges all records
-                held_out = judge(best.split(_AND), np.arange(members.shape[1]))
+            part_of = held_out = judge(learners, few)
+        loss = {}
+        for size in range(1, len(learners) + 1):
+            for some in itertools.combinations(learners, size):
+                odds = (np.mean(rows_of, axis=0) for rows_of in zip(*(part_of[name] for name in some), strict=True))
+                loss[_AND.join(some)] = float(log_losses(odds, members[:, few]).mean())
+        best = min(loss, key=loss.__getitem__)
+        if part_of is held_out and len(few) < members.shape[1]:  # trees take long: only what is used judges all records
+            held_out = judge(best.split(_AND), np.arange(members.shape[1]))
     kept, *others = (held_out[name] for name in best.split(_AND))
     if others:
         for row, rest in zip(kept, zip(*others, strict=True), strict=True):
@@ -317,16 +320,6 @@ def cross_fit(
         log_loss=loss,
         jobs=jobs,
     )
-
-
-def compared(held_out: Mapping[str, FloatArray], members: BoolArray) -> dict[str, float]:
-    """Mean log loss of every learner, and of every mean of some, by log-odds [T, R] of held-out simulated targets."""
-    loss = {}
-    for size in range(1, len(held_out) + 1):
-        for some in itertools.combinations(held_out, size):
-            odds = (np.mean(rows_of, axis=0) for rows_of in zip(*(held_out[name] for name in some), strict=True))
-            loss[_AND.join(some)] = float(log_losses(odds, members).mean())
-    return loss
 
 
 class _Part(NamedTuple):

@@ -16,7 +16,7 @@ from glasshouse.evidence.simulation import check_simulation, left_out_models, ro
 
 ALMOST_ZERO = 1e-12  # a variance: equal margins are possible; certainty is not
 
-_SETS = 8  # sets of references whose means are in memory at once
+_ROOM = 1 << 20  # records of all sets of references whose moments are in memory at once
 _BATCHES = 16  # of sets, at most, in a large pool: each reads the whole pool
 _WIDTH = 64  # models that are added up one after the other; a usual pool has no more
 
@@ -91,32 +91,42 @@ class LeaveOut:
         return [np.stack(part) for part in zip(*found, strict=True)]
 
 
-def moments(values: FloatArray, who: BoolArray) -> Moments:
-    """Moments of values [K, N] over the chosen entries of each column, [K, N]; every column needs at least one."""
-    found = np.empty((3, values.shape[1]))
+def moments(values: FloatArray | Evidence, who: BoolArray) -> Moments:
+    """Moments of values [K, N] over the chosen entries of each column, [K, N]; every column needs at least one.
+
+    Of evidence the values are its statistic, which is made block by block: that of all is as large as the losses.
+    """
+    found = np.empty((3, who.shape[1]))
 
     def write(some: slice) -> None:
-        found[:, some] = _moments(who[:, some].astype(np.float64), values[:, some].copy())  # near each other in memory
+        found[:, some] = _moments(who[:, some].astype(np.float64), _block(values, some))
 
-    over_records(write, values.shape[1], models=len(values))
+    over_records(write, who.shape[1], models=len(who))
     return Moments(*found)
 
 
-def moments_among(values: FloatArray, who: BoolArray, sets: Sequence[Positions], *, spread: bool = True) -> Moments:
+def _block(values: FloatArray | Evidence, some: slice) -> FloatArray:
+    """Values of a block of records, near each other in memory."""
+    return values.statistic_of(records=some) if isinstance(values, Evidence) else values[:, some].copy()
+
+
+def moments_among(
+    values: FloatArray | Evidence, who: BoolArray, sets: Sequence[Positions], *, spread: bool = True
+) -> Moments:
     """The same without some of the models, [sets, N] each, for each set of rows that is left out, [L, 1] or [L, N].
 
     Where none of the others counts, moments are 0; so are the squares if no ``spread`` is wanted.
     """
-    found = np.zeros((3, len(sets), values.shape[1]))
+    found = np.zeros((3, len(sets), who.shape[1]))
 
     def write(some: slice) -> None:
-        pool = LeaveOut([who[:, some].astype(np.float64), values[:, some].copy()], partial(_moments, spread=spread))
+        pool = LeaveOut([who[:, some].astype(np.float64), _block(values, some)], partial(_moments, spread=spread))
         for number, left in enumerate(sets):
             without = pool.without(left if left.shape[1] == 1 else left[:, some])
             for part, value in zip(found, without, strict=False):
                 part[number, some] = value
 
-    over_records(write, values.shape[1], models=len(values))
+    over_records(write, who.shape[1], models=len(who))
     return Moments(*found)
 
 
@@ -149,10 +159,10 @@ def wanted_sides(mode: Mode) -> list[bool]:
 
 def side_moments(evidence: Evidence, mode: Mode) -> list[Moments]:
     """Moments of the shadow models' statistic over each wanted side; a record without models there is refused."""
-    sides, statistic = wanted_sides(mode), evidence.shadow_statistic
+    sides = wanted_sides(mode)
     for inside in sides:
         evidence.require_side(inside=inside)
-    return [moments(statistic, evidence.shadow_members == inside) for inside in sides]
+    return [moments(evidence, evidence.shadow_members == inside) for inside in sides]
 
 
 class SimulatedSides(NamedTuple):
@@ -172,8 +182,8 @@ def simulated_moments(
     target: a model and its complement share their sums. Squares are 0 if no ``spread`` is wanted.
     """
     members = evidence.shadow_members
-    values = evidence.shadow_statistic if statistic is None else statistic  # [K, N]
-    for targets, sets in simulated_sets(members, most=_SETS):
+    values = evidence if statistic is None else statistic
+    for targets, sets in simulated_sets(members):
         found = []
         for inside in sides:
             who = np.ones_like(members) if inside is None else members == inside
@@ -181,15 +191,19 @@ def simulated_moments(
             for number in np.flatnonzero(~found[-1].models.all(axis=1))[:1].tolist():
                 evidence.among(rows_without(sets[number], evidence.models)).require_side(inside=bool(inside))
         for k, number in targets:
-            yield SimulatedSides([one.of_set(number) for one in found], values[k], members[k])
+            own = evidence.statistic_of(k) if statistic is None else statistic[k]
+            yield SimulatedSides([one.of_set(number) for one in found], own, members[k])
 
 
-def simulated_sets(
-    members: BoolArray, *, most: int | None = None
-) -> Iterator[tuple[list[tuple[int, int]], list[Positions]]]:
+def sets_at_once(records: int) -> int:
+    """For how many sets of references the moments of so many records are in memory at once."""
+    return max(1, _ROOM // records)
+
+
+def simulated_sets(members: BoolArray) -> Iterator[tuple[list[tuple[int, int]], list[Positions]]]:
     """Pairs of a simulated target and the number of its set, and the sets of models that judge none: [L, 1] or [L, N].
 
-    They come ``most`` sets at a time, or more of a large pool; all by default.
+    They come as many sets at a time as `sets_at_once` says, or more of a large pool.
     """
     check_simulation(len(members))
     targets: list[tuple[int, int]] = []
@@ -197,7 +211,7 @@ def simulated_sets(
     numbers: dict[bytes, int] = {}  # of sets that are the same for all records: a pair shares one
     for k, left in enumerate(left_out_models(members)):
         shared = left.shape[1] == 1
-        room = max(most or (len(members) if shared else _SETS), len(members) // _BATCHES)
+        room = max(sets_at_once(members.shape[1]), len(members) // _BATCHES)
         if len(sets) >= room and left.tobytes() not in numbers:
             yield targets, sets
             targets, sets, numbers = [], [], {}

@@ -12,8 +12,7 @@ from typing import ClassVar, Literal, Self
 
 import numpy as np
 from scipy.optimize import brentq
-from scipy.special import digamma, log_ndtr, polygamma, stdtr
-from scipy.stats import t as student
+from scipy.special import digamma, log_ndtr, poch, polygamma, stdtr
 
 from glasshouse.attacks.attack import Attack, register
 from glasshouse.attacks.in_out_moments import (
@@ -22,6 +21,7 @@ from glasshouse.attacks.in_out_moments import (
     left_out,
     moments,
     moments_among,
+    sets_at_once,
     side_moments,
     simulated_moments,
     simulated_sets,
@@ -112,7 +112,7 @@ def _predicted(
         freedom, variance = prior.updated(side)
         predictives.append((freedom, side.mean, np.sqrt(variance * (1 + 1 / side.models))))
     if len(predictives) == 2:
-        outside, inside = (student.logpdf(target, *predictive) for predictive in predictives)
+        outside, inside = (student_log_density(target, *predictive) for predictive in predictives)
         return np.asarray(inside - outside)
     freedom, mean, scale = predictives[0]
     if not regression:
@@ -142,6 +142,16 @@ def fit_variance_prior(side: Moments) -> VariancePrior:
     return VariancePrior(freedom=float(2 * half), variance=float(np.exp(logs.mean() + digamma(half) - np.log(half))))
 
 
+def student_log_density(value: FloatArray, freedom: FloatArray, mean: FloatArray, scale: FloatArray) -> FloatArray:
+    """Log density [N] of Student's t, in the bits of `scipy.stats.t.logpdf`, whose checks take longer than the work."""
+    apart = (value - mean) / scale
+    few = freedom[:1] if (freedom == freedom[:1]).all() else freedom  # usually all records have equally many models
+    if np.isinf(few).all():
+        return np.asarray(-(apart**2) / 2.0 - _LOG_OF_ROOT - np.log(scale))
+    constant = np.log(poch(0.5 * few, 0.5)) - 0.5 * (np.log(few) + np.log(np.pi))
+    return np.asarray(constant - (few + 1) / 2 * np.log1p(apart * apart / few) - np.log(scale))
+
+
 def _student_log_cdf(value: FloatArray, freedom: FloatArray) -> FloatArray:
     """Log of Student's distribution function, with full precision near 0, where the likely members are."""
     tail = stdtr(freedom, -np.abs(value))
@@ -150,11 +160,9 @@ def _student_log_cdf(value: FloatArray, freedom: FloatArray) -> FloatArray:
 
 
 _MODELS_FOR_OWN_VARIANCE = 16  # with fewer on a side, one variance for all records is better than one per record
-_SETS = 4  # sets of references whose Gaussians are in memory at once, where records are few
-_RECORDS = 2**22  # of all of these sets, at most
 _LOG_OF_ROOT = np.log(np.sqrt(2 * np.pi))
 
-Side = tuple[FloatArray, FloatArray]  # mean and standard deviation of the margin, [N] each, of in- or out-models
+Side = tuple[FloatArray, FloatArray]  # mean [N] and standard deviation, [N] or [1], of the margin of in- or out-models
 
 
 @register("lira")
@@ -194,39 +202,36 @@ class LiRA(Attack):
 
     def score(self, evidence: Evidence) -> FloatArray:
         """Log ratios (offline log tail probabilities), [N]; higher means member."""
-        statistic, members = evidence.shadow_statistic, evidence.shadow_members
-        sides = self._sides(evidence, [moments(statistic, members == inside) for inside in wanted_sides(self.mode)])
+        sides_of = (evidence.shadow_members == inside for inside in wanted_sides(self.mode))
+        sides = self._sides(evidence, [moments(evidence, who) for who in sides_of])
         return _ratios(evidence.target_statistic, sides, regression=evidence.regression)
 
     def simulated_scores(self, evidence: Evidence) -> Iterator[tuple[FloatArray, BoolArray]]:
-        """Scores and members of each simulated target: margins are computed once, and a pair shares its Gaussians."""
-        statistic, members = evidence.shadow_statistic, evidence.shadow_members
-        most = int(np.clip(_RECORDS // evidence.records, 1, _SETS))
-        for targets, sets in simulated_sets(members, most=most):
-            sides = self._sides_among(evidence, statistic, sets)
+        """Scores and members of each simulated target; a pair shares its Gaussians."""
+        for targets, sets in simulated_sets(evidence.shadow_members):
+            sides = self._sides_among(evidence, sets)
 
             def of_target(pair: tuple[int, int], sides: list[list[Side]] = sides) -> FloatArray:
-                return _ratios(statistic[pair[0]], sides[pair[1]], regression=evidence.regression)
+                return _ratios(evidence.statistic_of(pair[0]), sides[pair[1]], regression=evidence.regression)
 
             scores = side_by_side(of_target, targets, records=evidence.records)
-            yield from ((one, members[k]) for one, (k, _) in zip(scores, targets, strict=True))
+            yield from ((one, evidence.shadow_members[k]) for one, (k, _) in zip(scores, targets, strict=True))
 
     def scores_among(self, evidence: Evidence, sets: Sequence[Positions]) -> Iterator[FloatArray | None]:
-        """Scores of the target beside some of the shadow models, for each set of them; margins are computed once."""
-        statistic, own = evidence.shadow_statistic, evidence.target_statistic
-        left = [left_out(rows, evidence.models) for rows in sets]
-        for start in range(0, len(sets), _SETS):
+        """Scores of the target beside some of the shadow models, for each set of them, several at once."""
+        own, many = evidence.target_statistic, sets_at_once(evidence.records)
+        for some in (sets[start : start + many] for start in range(0, len(sets), many)):
             try:
-                found = self._sides_among(evidence, statistic, left[start : start + _SETS])
+                found = self._sides_among(evidence, [left_out(rows, evidence.models) for rows in some])
             except InputError:  # one of them is too small for this attack: then each is tried
-                yield from super().scores_among(evidence, sets[start : start + _SETS])
+                yield from super().scores_among(evidence, some)
             else:
                 yield from (_ratios(own, sides, regression=evidence.regression) for sides in found)
 
-    def _sides_among(self, evidence: Evidence, statistic: FloatArray, sets: Sequence[Positions]) -> list[list[Side]]:
-        """The Gaussians for each set of rows of the pool that is left out, [L, 1] or [L, N], of statistics [K, N]."""
+    def _sides_among(self, evidence: Evidence, sets: Sequence[Positions]) -> list[list[Side]]:
+        """The Gaussians for each set of rows of the pool that is left out, [L, 1] or [L, N]."""
         members = evidence.shadow_members
-        found = [moments_among(statistic, members == inside, sets) for inside in wanted_sides(self.mode)]
+        found = [moments_among(evidence, members == inside, sets) for inside in wanted_sides(self.mode)]
         return [self._sides(evidence, [one.of_set(at) for one in found], left) for at, left in enumerate(sets)]
 
     def _sides(self, evidence: Evidence, found: list[Moments], left: Positions | None = None) -> list[Side]:
@@ -239,7 +244,7 @@ class LiRA(Attack):
                 asked.require_side(inside=inside, models=least)
         if own:
             return [(one.mean, np.sqrt(np.maximum(one.squares / (one.models - 1), ALMOST_ZERO))) for one in found]
-        return [(one.mean, np.sqrt(np.full(len(one.mean), one.pooled_variance("LiRA")))) for one in found]
+        return [(one.mean, np.sqrt([one.pooled_variance("LiRA")])) for one in found]
 
     def _own_variance(self, fewest: int) -> bool:
         """Whether each record has its own variance, where a side has at least so many models."""

@@ -83,9 +83,10 @@ class RMIA(ConfidenceAttack):
         ranked = ratios[order]  # searched in this order, which is many times faster than in any other
         if (ranked[1:] == ranked[:-1]).any():  # the order of equals, which a slower sort keeps, is that of the sums
             order = np.argsort(ratios, kind="stable")
-        beaten = np.searchsorted(ranked, ranked - np.log(self.gamma), side="right")
+        beaten, total = np.searchsorted(ranked, ranked - np.log(self.gamma), side="right"), weights.sum()
+        upto = np.append(0.0, np.cumsum(weights[order], out=weights))
         scores = np.empty(len(ratios))
-        scores[order] = np.append(0.0, np.cumsum(weights[order]))[beaten] / weights.sum()
+        scores[order] = np.divide(np.take(upto, beaten, out=ranked), total, out=ranked)
         return scores
 
     def _beaten(self, ratios: FloatArray, others: FloatArray) -> FloatArray:

@@ -9,7 +9,6 @@ from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.stats import t as student
 
 from glasshouse.attacks.attack import Attack, register
 from glasshouse.attacks.base import BASE
@@ -31,7 +30,7 @@ from glasshouse.attacks.cross_fit import (
 )
 from glasshouse.attacks.in_out_moments import Moments, moments
 from glasshouse.attacks.learners import Boosted, Learner, Linear
-from glasshouse.attacks.lira import VariancePrior, fit_variance_prior
+from glasshouse.attacks.lira import VariancePrior, fit_variance_prior, student_log_density
 from glasshouse.attacks.prior import check_prior, learned_posterior, prior_weights, with_prior
 from glasshouse.attacks.regressed import record_folds
 from glasshouse.core.arrays import BoolArray, FloatArray, Positions
@@ -366,7 +365,7 @@ def record_features(evidence: Evidence, *, mode: Mode, usual: Usual | None = Non
         found[f"spread_{name}"] = scale
         # of a Gaussian, without the constant that cancels in every ratio
         density = -0.5 * np.log(variance) - 0.5 * (margin - side.mean) ** 2 / variance
-        densities.append((density, student.logpdf(margin, freedom, side.mean, scale)))
+        densities.append((density, student_log_density(margin, freedom, side.mean, scale)))
     if mode == "online":
         (outside, own_outside), (inside, own_inside) = densities
         found["ratio"], found["own_ratio"] = inside - outside, own_inside - own_outside

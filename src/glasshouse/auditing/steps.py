@@ -34,7 +34,7 @@ from glasshouse.evaluation import (
     target_mismatch,
     verdict_attack,
 )
-from glasshouse.evaluation.best import AttackCache
+from glasshouse.evaluation.best import AttackCache, Best
 from glasshouse.evaluation.checks.auxiliary import few_columns, label_columns
 from glasshouse.evaluation.checks.members import doubtful_members, same_models, swapped_members
 from glasshouse.evaluation.declared import Coins, declared_draw, with_own_coins, without_draw
@@ -304,7 +304,8 @@ def audit_view(
     advice = _TRANSDUCTIVE if context.settings.get("setting") == "inductive" else ""
     unlike = target_mismatch(evidence, prior=expected, advice=advice)
     outcomes: dict[str, AttackOutcome] = {}
-    cache = AttackCache(view, progress=progress)
+    again = isinstance(view, UnitView) or any(isinstance(attack, Best) for attack in attacks.values())
+    cache = AttackCache(view, progress=progress, keep=again)
     failed: dict[str, str] = {}
     with spreading_over(compute):
         for name, attack in attacks.items():

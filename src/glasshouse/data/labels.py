@@ -161,17 +161,20 @@ def _refuse(missing: NDArray[np.bool_], values: NDArray[Any]) -> None:
 def as_ids(ids: Sequence[Any] | NDArray[Any] | None, count: int, *, place: str) -> TextArray:
     """Record ids as strings, [N]: unique and not empty; positions if none are given."""
     if ids is None:
-        return np.arange(count).astype(str)
+        return np.arange(count).astype(f"<U{len(str(count))}")
     names = listed(ids)
     if names.shape != (count,):
         raise InputError(
             f"{place}: ids have shape {names.shape}, but there are {count} records; give one id per record."
         )
-    given = names.tolist()
-    missing = np.array([is_missing(name) for name in given], dtype=bool)
-    if names.dtype.kind not in "iub":
+    missing = np.zeros(count, dtype=np.bool_)
+    if names.dtype.kind == "U" and (longest := int(np.char.str_len(names).max(initial=1))) <= _LONGEST:
+        names = names.astype(f"<U{max(longest, 1)}")  # without a Python text for each of a million
+    elif names.dtype.kind not in "iub":
+        given = names.tolist()
+        missing = np.array([is_missing(name) for name in given], dtype=np.bool_)
         names = short_texts([str(name) for name in given], place=place, what="id")
-    names = names.astype(str)
+    names = names.astype(str, copy=False)
     missing |= np.char.strip(names) == ""
     if missing.any():
         raise InputError(f"{place}: record {first_of(missing)} has no id; every record needs one.")

@@ -6,16 +6,16 @@ import dataclasses
 import functools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from glasshouse.attacks.attack import Attack, View, attack_names, create, find_attack, register, seen_by
 from glasshouse.attacks.by_unit import for_view
-from glasshouse.attacks.cross_fit import standard_gain
+from glasshouse.attacks.cross_fit import power_at_low_rates, standard_gain
 from glasshouse.attacks.prior import check_prior
-from glasshouse.core.arrays import BoolArray, FloatArray, Positions
+from glasshouse.core.arrays import BoolArray, FloatArray
 from glasshouse.core.digests import digest_arrays
 from glasshouse.core.errors import InputError
 from glasshouse.core.progress import showing
@@ -27,11 +27,15 @@ from glasshouse.evidence.simulation import check_simulation
 
 
 class AttackCache:
-    """What the attacks of one audit learn from the pool, and their scores of the simulated targets, once each."""
+    """What the attacks of one audit learn from the pool, and their scores of the simulated targets, once each.
 
-    def __init__(self, view: View, *, progress: bool | None = False) -> None:
+    These scores are as large as the evidence, for each attack; without ``keep`` they are gone after their use.
+    """
+
+    def __init__(self, view: View, *, progress: bool | None = False, keep: bool = True) -> None:
         self.view = view
         self.progress = progress
+        self.keep = keep
         self._tuned: dict[object, Attack[Any]] = {}
         self._simulated: dict[object, Scored] = {}
 
@@ -48,9 +52,11 @@ class AttackCache:
         """Scores and members [N] of every simulated target, by the tuned attack."""
         settled = self.tuned(attack)
         key = _key(settled)
-        if key not in self._simulated:
-            self._simulated[key] = simulate(settled, seen_by(settled, self.view), progress=self.progress)
-        return self._simulated[key]
+        if (found := self._simulated.get(key)) is None:
+            found = simulate(settled, seen_by(settled, self.view), progress=self.progress)
+            if self.keep:
+                self._simulated[key] = found
+        return found
 
 
 def _key(attack: Attack[Any]) -> object:
@@ -66,7 +72,6 @@ _COARSE = 0.1  # the rate to pick by if too few records were audited to resolve 
 _USUAL = "stacked"  # on records; over many problems, none of the others was better on average
 _ENOUGH = 10_000  # records on which the others are tried
 _CLEARLY = 2.0  # standard errors; with four targets and six others, one of them is above 1 by chance in many pools
-_WIDER = 3  # beside each wanted rate, attacks are compared at so many times it: a single rate rests on few records
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,10 +89,10 @@ class Pick:
 class Best(Attack[View]):
     """The candidate that finds most members of simulated targets.
 
-    On records it is ``stacked``, unless another finds more on the same simulated targets, by more than two standard
-    errors of the mean over the wanted false-positive rates and three times each. Of many records, the others are tried
-    on 10 000. On a graph, or without ``stacked``, it is the candidate that finds most at the smallest wanted rate;
-    there, attacks on records (with zero-hop queries) and attacks on graphs compete.
+    On records it is ``stacked``, unless another finds more on the same simulated targets by more than two standard
+    errors, on average at false-positive rates of 0.1, 0.3, 1 and 3 %. Of many records, the others are tried on 10 000.
+    On a graph, or without ``stacked``, it is the candidate that finds most at the smallest wanted rate; there, attacks
+    on records (with zero-hop queries) and attacks on graphs compete.
 
     The choice uses neither the target nor its members, so it does not make the reported figures too good.
 
@@ -141,7 +146,8 @@ class Best(Attack[View]):
             return pick_best(trials, self.fprs, usual=_USUAL)
         some = np.arange(0, view.records, -(-view.records // _ENOUGH))
         few = AttackCache(view.of_records(some))
-        tried = {name: functools.partial(self._trial, name, few, some) for name in names}
+        part = self if np.ndim(self.prior) == 0 else dataclasses.replace(self, prior=np.asarray(self.prior)[some])
+        tried = {name: functools.partial(part._trial, name, few) for name in names}
 
         def usual() -> tuple[Attack[Any], Scored]:
             attack, scored = trials[_USUAL]()
@@ -151,12 +157,11 @@ class Best(Attack[View]):
         attack, simulated = trials[pick.name]()
         return Pick(pick.name, attack, simulated, f"{pick.reason} They were compared on {len(some)} of the records.")
 
-    def _trial(self, name: str, cache: AttackCache, some: Positions | None = None) -> tuple[Attack[Any], Scored]:
+    def _trial(self, name: str, cache: AttackCache) -> tuple[Attack[Any], Scored]:
         # attacks on records know only the audited nodes of a graph, attacks on graphs all of them
         whole = find_attack(name).kind != "records" or np.ndim(self.prior) == 0
         view = getattr(cache.view, "rows", cache.view)  # of a view of units, an attack looks at the rows
         prior = self.prior if whole else view.audited(self.prior)
-        prior = prior if some is None or np.ndim(prior) == 0 else np.asarray(prior)[some]
         attack = for_view(create(name, shared={"mode": self.mode, "prior": prior, "seed": self.seed}), cache.view)
         return cache.tuned(attack), cache.simulated(attack)
 
@@ -177,8 +182,8 @@ def pick_best(
 
     Tied scores are broken at random. ``trials`` tune an attack and score the simulated targets with it; an attack that
     refuses this pool is left out. The smallest rate that all simulated targets can resolve decides. But the ``usual``
-    attack is kept unless others find more on the same targets, by more than two standard errors of the mean over the
-    resolved rates and three times each; of those the one that finds most is picked.
+    attack is kept unless others find more on the same targets by more than two standard errors, on average at several
+    low rates; of those the one that finds most is picked.
     """
     scored: dict[str, tuple[Attack[Any], Scored]] = {}
     refusals: dict[str, InputError] = {}
@@ -191,15 +196,18 @@ def pick_best(
         said = next(iter(refusals.values()), "no candidate was given.")
         raise InputError(f"attacks: best cannot pick. {said}")
     fewest = min(int((~members).sum()) for _, pairs in scored.values() for _, members in pairs)
-    resolved = [fpr for fpr in fprs if allowed_wrong(fpr, fewest) >= 1] or [_COARSE]
-    found = {name: _Figures.of(pairs, resolved) for name, (_, pairs) in scored.items()}
-    fpr, rates = min(resolved), {name: one.rates for name, one in found.items()}
-    tied = {name: "" if one.reached else " (ties broken at random)" for name, one in found.items()}
-    order = sorted(scored, key=lambda name: (rates[name].mean(), found[name].area), reverse=True)
+    fpr = min((fpr for fpr in fprs if allowed_wrong(fpr, fewest) >= 1), default=_COARSE)
+    ranked = {name: [SortedScores.of(*checked(*pair)) for pair in pairs] for name, (_, pairs) in scored.items()}
+    found = {name: [one.rate_at(fpr) for one in targets] for name, targets in ranked.items()}
+    rates = {name: np.array([rate for rate, _ in pairs]) for name, pairs in found.items()}
+    tied = {name: "" if pairs[0][1] else " (ties broken at random)" for name, pairs in found.items()}
+    areas = {name: float(np.mean([one.area for one in targets])) for name, targets in ranked.items()}
+    order = sorted(scored, key=lambda name: (rates[name].mean(), areas[name]), reverse=True)
     kept = ""
     if usual in scored:
-        better = [name for name in order if found[name].gain(found[usual]) > _CLEARLY]
-        first = max(better, key=lambda name: np.mean(list(found[name].several.values())), default=usual)
+        powers = {name: _power(pairs) for name, (_, pairs) in scored.items()}
+        better = [name for name in order if _gain(powers[name], powers[usual]) > _CLEARLY]
+        first = max(better, key=lambda name: np.mean([*powers[name].values()]), default=usual)
         order = [first, *(name for name in order if name != first)]
         kept = "" if better else "; no other clearly finds more"
     best = order[0]
@@ -214,27 +222,14 @@ def pick_best(
     return Pick(best, *scored[best], reason)
 
 
-class _Figures(NamedTuple):
-    """How much an attack finds on T simulated targets."""
+def _power(scored: Scored) -> dict[bytes, float]:
+    """The mean TPR at several low rates of each simulated target, which is known by its members."""
+    members = np.array([one for _, one in scored])
+    found = power_at_low_rates((scores for scores, _ in scored), members)
+    return dict(zip((one.tobytes() for one in np.packbits(members, axis=1)), found.tolist(), strict=True))
 
-    rates: FloatArray  # [T] TPR at the smallest rate, with ties broken at random
-    reached: bool  # whether a threshold reaches it on the first target
-    area: float  # mean AUC
-    several: dict[bytes, float]  # mean TPR over several rates; a target is known by its members
 
-    @classmethod
-    def of(cls, scored: Scored, fprs: Sequence[float]) -> Self:
-        """From scores and members, [N] each, of every target; each is sorted once."""
-        rates, areas, several = [], [], {}
-        wide = [rate for fpr in fprs for rate in (fpr, _WIDER * fpr) if rate < 1]
-        for pair in scored:
-            ordered = SortedScores.of(*checked(*pair))
-            rates.append(ordered.rate_at(min(fprs)))
-            areas.append(ordered.area)
-            several[np.packbits(pair[1]).tobytes()] = float(np.mean([ordered.rate_at(rate)[0] for rate in wide]))
-        return cls(np.array([rate for rate, _ in rates]), rates[0][1], float(np.mean(areas)), several)
-
-    def gain(self, other: Self) -> float:
-        """How many standard errors more it finds, on the targets that both attacked; 0 if these are fewer than two."""
-        both = [(mine, other.several[target]) for target, mine in self.several.items() if target in other.several]
-        return standard_gain(*np.transpose(both)) if len(both) > 1 else 0.0
+def _gain(one: Mapping[bytes, float], other: Mapping[bytes, float]) -> float:
+    """By how many standard errors the first figures are larger, on the targets that both have; 0 if fewer than two."""
+    both = [(mine, other[target]) for target, mine in one.items() if target in other]
+    return standard_gain(*np.transpose(both)) if len(both) > 1 else 0.0

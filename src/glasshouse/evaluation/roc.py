@@ -96,7 +96,7 @@ def checked(scores: ArrayLike, members: ArrayLike) -> tuple[FloatArray, BoolArra
     given = np.asarray(scores)
     if given.dtype == np.bool_ and np.asarray(members).dtype.kind == "f":
         raise InputError("scores: booleans are not scores; give the arguments in the order (scores, members).")
-    values = given.astype(np.float64)
+    values = given.astype(np.float64, copy=False)
     if values.ndim != 1:
         raise InputError(f"scores: shape {values.shape}; expected [N].")
     mask = as_members(members, values.shape, place="members")

@@ -157,6 +157,10 @@ def run_attack(
     if (wrong := not_finite(scores)).any():
         record = str(view.ids[wrong][0])
         raise InputError(f"{attack.name}: record {record!r} got a score that is not finite; please report this.")
+    metrics = None
+    if members is not None:
+        by_unit = isinstance(attack, ByUnit)
+        metrics = evaluate_drawn(scores, members, fprs=fprs, confidence=confidence, draw=draw, units=by_unit)
     simulated: Scored | None = None
     if fprs or members is not None:
         try:
@@ -184,11 +188,7 @@ def run_attack(
         attack,
         scores,
         () if mismatch else thresholds,
-        None
-        if members is None
-        else evaluate_drawn(
-            scores, members, fprs=fprs, confidence=confidence, draw=draw, units=isinstance(attack, ByUnit)
-        ),
+        metrics,
         seconds,
         " ".join(filter(None, notes)),
         {**judgement.details, **_sampler_figures(judgement, members)},
@@ -200,16 +200,17 @@ def run_attack(
     )
     if simulated is None:
         return outcome
-    first = outcome.first_threshold
     flag_scores = attack.flag_scores(seen)
-    return dataclasses.replace(
+    outcome = dataclasses.replace(
         outcome,
         flag_scores=flag_scores,
         prior=share,
         p_values=conformal_p_values(flag_scores, simulated),
-        stability=None if first is None else stability(attack, seen, first),
         fewer=compare_references(attack, seen, simulated, fprs),
     )
+    pick = simulated = None  # as large as the evidence, and not needed any more
+    first = outcome.first_threshold
+    return outcome if first is None else dataclasses.replace(outcome, stability=stability(attack, seen, first))
 
 
 def _prior_of(attack: Attack[Any], view: View, prior: float | ArrayLike) -> float | ArrayLike:

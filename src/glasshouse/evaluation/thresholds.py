@@ -104,7 +104,14 @@ def estimate_thresholds(
 def simulate(attack: Attack[Any], view: View, *, progress: bool | None = False) -> Scored:
     """Scores [N] and members [N] of every simulated target, by an attack that is tuned for the pool."""
     targets, label = len(view.shadow_members), f"Simulated targets of {attack.name}"
-    return list(track(attack.simulated_scores(view), total=targets, label=label, unit="targets", show=progress))
+    every = track(attack.simulated_scores(view), total=targets, label=label, unit="targets", show=progress)
+    whole, found = np.empty((0, 0)), list[tuple[FloatArray, BoolArray]]()
+    for scores, members in every:
+        if not found:  # one array, which goes back to the system as a whole when it is not needed any more
+            whole = np.empty((targets, len(scores)))
+        whole[len(found)] = scores
+        found.append((whole[len(found)], members))
+    return found
 
 
 def thresholds_from(

@@ -155,7 +155,13 @@ class Evidence:
     @property
     def shadow_statistic(self) -> FloatArray:
         """[K, N] the same for shadow models."""
-        return loss_to_margin(self.shadow_loss) if self.shadow_residual is None else self.shadow_residual
+        return self.statistic_of()
+
+    def statistic_of(self, models: Any = slice(None), records: slice = slice(None)) -> FloatArray:
+        """The same of some shadow models and records, in new memory: of all it is as large as the losses."""
+        if self.shadow_residual is not None:
+            return np.array(self.shadow_residual[models, records])
+        return loss_to_margin(np.ascontiguousarray(self.shadow_loss[models, records]))
 
     def references(self, mode: Mode) -> BoolArray:
         """[K, N], which shadow models are used for which record: all of them online, out-models offline."""

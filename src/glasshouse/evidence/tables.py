@@ -59,7 +59,7 @@ def outputs_to_losses(
         target = checked_losses(target, ids, place="target_loss")
         shadow = checked_losses(shadow, ids, place="shadow_loss")
         # a loss of exactly 0 shows that the model, or the precision, has steps
-        every = (loss.astype(np.float64) for loss in (target, *shadow))
+        every = (loss.astype(np.float64, copy=False) for loss in (target, *shadow))
         step, _ = _common_step(np.stack([np.exp(-loss), -np.expm1(-loss)], axis=-1) for loss in every)
         if labels is not None and labels.dtype.kind not in "iufb":  # an attack on losses cannot use names
             labels = None

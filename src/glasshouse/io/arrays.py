@@ -202,7 +202,7 @@ def _read(archive: zipfile.ZipFile, member: zipfile.ZipInfo, place: str, mapped:
         file.read()  # to the end, where the checksum is compared
     _check_truth_values(values, place)
     if values.dtype.kind == "U":  # numpy does not look whether its numbers are letters of Unicode
-        codes = np.ascontiguousarray(values).astype(values.dtype.newbyteorder("=")).view(np.uint32)
+        codes = np.ascontiguousarray(values).astype(values.dtype.newbyteorder("="), copy=False).view(np.uint32)
         if ((codes > 0x10FFFF) | ((codes >= 0xD800) & (codes <= 0xDFFF))).any():
             raise InputError(f"{place}: is damaged: it holds text that is not Unicode.")
     return values

@@ -44,7 +44,7 @@ class StepFinder:
         values = np.asarray(probabilities)
         if values.dtype.kind == "f":
             self._precision = float(np.finfo(values.dtype).eps)
-        values = values.astype(np.float64)
+        values = values.astype(np.float64, copy=False)
         noise = _NOISE * self._precision
         above = values > noise
         positive = values > 0
