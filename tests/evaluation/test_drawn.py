@@ -11,7 +11,6 @@ from glasshouse.data import Units
 from glasshouse.data.design import BySite, Draw, TimeSplit, UnitsAtRandom, WithinStrata
 from glasshouse.evaluation import evaluate, leak_test
 from glasshouse.evaluation.declared import Coins
-from glasshouse.evaluation.drawn import evaluate_drawn
 from glasshouse.evaluation.risk import unit_risk
 from glasshouse.evidence import Evidence
 from glasshouse.report.decision.conclusion import concluded
@@ -43,7 +42,7 @@ def test_intervals_of_sites_cover_what_those_of_single_units_miss() -> None:
     for _ in range(150):
         scores, draw = sites(random)
         members = (np.arange(24) % 2 == 0)[draw.clusters]
-        wide, single = (evaluate_drawn(scores, members, fprs=[0.1], draw=each) for each in (draw, None))
+        wide, single = (evaluate(scores, members, fprs=[0.1], draw=each) for each in (draw, None))
         covered += wide.auc_interval.low <= 0.5 <= wide.auc_interval.high
         narrow += single.auc_interval.low <= 0.5 <= single.auc_interval.high
         assert wide.rates[0].interval.low <= single.rates[0].interval.low
@@ -55,7 +54,7 @@ def test_a_plain_draw_changes_nothing() -> None:
     scores, members = np.random.default_rng(2).normal(size=300), np.arange(300) < 150
     draw = UnitsAtRandom().drawn(300, None, {})
     assert leak_test({"a": scores}, members, draw=draw) == leak_test({"a": scores}, members)
-    assert evaluate_drawn(scores, members, fprs=[0.1], draw=draw).auc_interval == evaluate(scores, members).auc_interval
+    assert evaluate(scores, members, fprs=[0.1], draw=draw).auc_interval == evaluate(scores, members).auc_interval
 
 
 def test_a_leak_within_strata_is_found_though_strata_differ_by_more() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -9,13 +10,19 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import stdtrit
+from scipy.stats import norm
+from scipy.stats import t as student
 
+from glasshouse.core.arrays import BoolArray, FloatArray, IntArray
 from glasshouse.core.errors import InputError
+from glasshouse.data.design import Draw
 from glasshouse.evaluation.intervals import (
     Interval,
     balanced_accuracy_interval,
     clopper_pearson,
     delong,
+    logit_interval,
+    placements,
     tpr_estimates,
     tpr_intervals,
 )
@@ -64,7 +71,12 @@ class Metrics:
 
 
 def evaluate(
-    scores: ArrayLike, members: ArrayLike, *, fprs: Sequence[float] | None = None, confidence: float = 0.95
+    scores: ArrayLike,
+    members: ArrayLike,
+    *,
+    fprs: Sequence[float] | None = None,
+    confidence: float = 0.95,
+    draw: Draw | None = None,
 ) -> Metrics:
     """Evaluate scores [N] against true membership [N].
 
@@ -74,6 +86,8 @@ def evaluate(
         fprs: wanted false-positive rates; by default those of 1 % and 0.1 % that the sample can resolve, which is one
             allowed false positive or more. A given rate that it cannot resolve is refused.
         confidence: of every interval.
+        draw: how members were drawn, if not record by record: where whole clusters were, intervals are those of so many
+            clusters, since records of one cluster tell less than as many of different ones.
 
     Example:
         >>> metrics = evaluate([4.0, 3.0, 2.5, 2.0, 1.0, 0.5], [1, 1, 0, 1, 0, 0], fprs=[0.34])
@@ -84,7 +98,7 @@ def evaluate(
     curve = roc(values, mask)
     wanted = resolvable(fprs, curve.non_members)
     best = int(np.argmax(curve.tpr - curve.fpr))
-    return Metrics(
+    metrics = Metrics(
         auc=auc(values, mask),
         auc_interval=delong(values, mask, confidence=confidence),
         balanced_accuracy=float(1 + curve.tpr[best] - curve.fpr[best]) / 2,
@@ -93,6 +107,7 @@ def evaluate(
         curve=curve,
         confidence=confidence,
     )
+    return metrics if draw is None or not draw.cluster else _by_cluster(metrics, values, mask, draw.clusters)
 
 
 def resolvable(fprs: Sequence[float] | None, non_members: int) -> tuple[float, ...]:
@@ -181,3 +196,61 @@ def _rate(curve: ROC, fpr: float, confidence: float) -> Rate:
         estimate=0.0 if first is not None else tpr_estimates(curve, [fpr])[0],
         first=first,
     )
+
+
+def _by_cluster(metrics: Metrics, scores: FloatArray, members: BoolArray, clusters: IntArray) -> Metrics:
+    """The same figures with the intervals of clusters [N], which were drawn as wholes.
+
+    The variance of the AUC is that of the clusters' sums of placements, with Student's quantile of the smaller number
+    of clusters; a rate has the interval of as many independent records as would vary as much.
+    """
+    confidence = metrics.confidence
+    sides = [np.unique(clusters[members == side]) for side in (True, False)]
+    freedom = max(1, min(len(side) for side in sides) - 1)
+    tail = (1 + confidence) / 2
+    reach = float(student.ppf(tail, freedom))
+    slower = (float(norm.ppf(tail)) / reach) ** 2
+    above, below = placements(scores, members)
+    spread = sum(_cluster_variance(part, clusters[members == side]) for part, side in ((above, True), (below, False)))
+    area = metrics.auc
+    interval = Interval(0.0, 1.0)
+    if 0 < area < 1 and spread > 0 and min(len(side) for side in sides) > 1:
+        interval = logit_interval(area, spread, reach)
+
+    def fewer(threshold: float) -> ROC:
+        """The curve as if of so many independent units."""
+        flagged = (scores >= threshold).astype(np.float64)
+        sizes = [_effective(flagged[members == side], clusters[members == side], slower) for side in (True, False)]
+        return dataclasses.replace(metrics.curve, members=sizes[0], non_members=sizes[1])
+
+    def widened(rate: Rate) -> Rate:
+        if rate.first is not None:
+            return rate
+        found = tpr_intervals(fewer(rate.threshold), [rate.wanted], confidence=confidence)[0]
+        low, high = min(found.low, rate.interval.low), max(found.high, rate.interval.high)
+        return rate._replace(interval=Interval(low, high))
+
+    best = metrics.curve.thresholds[int(np.argmax(metrics.curve.tpr - metrics.curve.fpr))]
+    return dataclasses.replace(
+        metrics,
+        auc_interval=interval,
+        balanced_accuracy_interval=balanced_accuracy_interval(fewer(float(best)), confidence=confidence),
+        rates=tuple(widened(rate) for rate in metrics.rates),
+    )
+
+
+def _cluster_variance(values: FloatArray, clusters: IntArray) -> float:
+    """Variance of the mean of values [n] that come in clusters."""
+    found, codes = np.unique(clusters, return_inverse=True)
+    sums = np.bincount(codes, values - values.mean())
+    count = len(found)
+    return float((sums**2).sum() * count / max(1, count - 1) / len(values) ** 2)
+
+
+def _effective(flagged: FloatArray, clusters: IntArray, slower: float) -> int:
+    """How many independent units vary as much as these; at most as many as there are."""
+    share = float(flagged.mean())
+    usual = share * (1 - share) / len(flagged)
+    actual = _cluster_variance(flagged, clusters)
+    ratio = 1.0 if usual <= 0 else max(1.0, actual / usual)
+    return max(1, int(len(flagged) / ratio * slower))

@@ -25,16 +25,16 @@ from glasshouse.data.design import Draw
 from glasshouse.evaluation.best import AttackCache, Best
 from glasshouse.evaluation.checks.auxiliary import few_columns
 from glasshouse.evaluation.checks.calibration import posterior_doubt
-from glasshouse.evaluation.drawn import evaluate_drawn
 from glasshouse.evaluation.intervals import SamplingIntervals
-from glasshouse.evaluation.metrics import Metrics
+from glasshouse.evaluation.metrics import Metrics, evaluate
 from glasshouse.evaluation.pool_size import FewerReferences, compare_references, stability
-from glasshouse.evaluation.precision import conformal_p_values, discovery_levels
 from glasshouse.evaluation.thresholds import (
     Scored,
     SimulatedFigures,
     Threshold,
     ThresholdRule,
+    conformal_p_values,
+    discovery_levels,
     simulated_figures,
     simulated_summaries,
     thresholds_from,
@@ -184,7 +184,7 @@ def run_attack(
         attack,
         scores,
         () if mismatch else thresholds,
-        None if members is None else evaluate_drawn(scores, members, fprs=fprs, confidence=confidence, draw=draw),
+        None if members is None else evaluate(scores, members, fprs=fprs, confidence=confidence, draw=draw),
         seconds,
         " ".join(filter(None, notes)),
         {**judgement.details, **_sampler_figures(judgement, members)},

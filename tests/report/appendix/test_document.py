@@ -15,8 +15,7 @@ from glasshouse.cli import app
 from glasshouse.io.files import digest
 from glasshouse.io.folders import check_free
 from glasshouse.report import read_run
-from glasshouse.report.appendix import evidence_file, render_appendix, render_appendix_markdown
-from glasshouse.report.clauses import POINTS, SOURCES
+from glasshouse.report.appendix import POINTS, SOURCES, evidence_file, render_appendix, render_appendix_markdown
 from glasshouse.report.run_folder import run_faults
 from tests.strategies import gaussian_evidence
 
