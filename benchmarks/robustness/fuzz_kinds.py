@@ -21,7 +21,7 @@ from glasshouse.evidence import query, write_evidence
 from glasshouse.pool import ShadowPool
 from glasshouse.pool.description import digest_of
 from glasshouse.report import read_run_with_records, render_html
-from glasshouse.report.decision.rating import judge
+from glasshouse.report.policy import judge
 from glasshouse.report.run_folder import written_at
 from glasshouse.training import mlp
 

@@ -27,9 +27,9 @@ from glasshouse.evaluation.groups import group_leaks, worst_cell
 from glasshouse.evaluation.intervals import ratio_bound
 from glasshouse.evaluation.privacy.claim import LOOK_ERROR, rated_epsilon
 from glasshouse.report import Summary
-from glasshouse.report.decision.rating import Rating, judge, rating_of
+from glasshouse.report.decision.rating import Rating, rating_of
 from glasshouse.report.json_io import metrics_json, run_json, summary_from
-from glasshouse.report.policy import Limit, Policy
+from glasshouse.report.policy import Limit, Policy, judge
 
 Scores = Callable[[np.random.Generator, BoolArray], FloatArray]  # of records that are members or not, [N] or [K, N]
 

@@ -10,8 +10,8 @@ import pytest
 from glasshouse import AuditResult, Evaluation, InputError, audit_evidence, read_evidence
 from glasshouse.auditing.track import membership_figures
 from glasshouse.evaluation import tpr_at_fpr
-from glasshouse.report.decision.rating import judge, rating_of
-from glasshouse.report.policy import Limit, Policy
+from glasshouse.report.decision.rating import rating_of
+from glasshouse.report.policy import Limit, Policy, judge
 from tests.strategies import PAPER, gaussian_evidence
 
 

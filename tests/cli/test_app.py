@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from glasshouse.cli import app
 from glasshouse.cli.app import COMMANDS, EXIT_CODES, EXITS, Terminated, described, stopped_code
-from glasshouse.report.decision.rating import Finding, Status, Verdict
+from glasshouse.report.policy import Finding, Status, Verdict
 
 ROOT = Path(__file__).parents[2]
 

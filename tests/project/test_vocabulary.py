@@ -16,8 +16,7 @@ from glasshouse import Evaluation, audit_evidence
 from glasshouse.cli.app import app
 from glasshouse.report import compare, latex_table, render_comparison, render_html
 from glasshouse.report.appendix import evidence_file, render_appendix, render_appendix_markdown
-from glasshouse.report.decision.rating import judge
-from glasshouse.report.policy import Limit, Policy
+from glasshouse.report.policy import Limit, Policy, judge
 from tests.strategies import gaussian_evidence
 
 ROOT = Path(__file__).parents[2]

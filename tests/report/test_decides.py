@@ -27,9 +27,9 @@ from glasshouse.evidence import write_evidence
 from glasshouse.report import Summary, render_html
 from glasshouse.report.appendix import evidence_file
 from glasshouse.report.decision.next_steps import next_steps
-from glasshouse.report.decision.rating import judge, rating_of
+from glasshouse.report.decision.rating import rating_of
 from glasshouse.report.json_io import metrics_json, run_json, summary_from
-from glasshouse.report.policy import Limit, Policy
+from glasshouse.report.policy import Limit, Policy, judge
 from glasshouse.report.terminal import summary_text
 from tests.strategies import gaussian_evidence
 

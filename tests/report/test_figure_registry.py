@@ -12,10 +12,9 @@ from glasshouse.core.arrays import BoolArray
 from glasshouse.evaluation import AttackOutcome, Interval
 from glasshouse.report import latex_table, read_run, render_html
 from glasshouse.report.appendix import evidence_file, render_appendix_markdown
-from glasshouse.report.decision.rating import judge
 from glasshouse.report.figures import FIGURES, Estimate, Figure, register_figure
 from glasshouse.report.json_io import metrics_json
-from glasshouse.report.policy import Limit, Policy
+from glasshouse.report.policy import Limit, Policy, judge
 from glasshouse.report.run_folder import listed
 from tests.strategies import gaussian_evidence
 

@@ -16,8 +16,7 @@ from typer.testing import CliRunner
 from glasshouse import AuditResult, Evaluation, InputError, audit_evidence
 from glasshouse.cli import app
 from glasshouse.config import read_policy
-from glasshouse.report.decision.rating import Finding, Verdict, judge, junit_xml
-from glasshouse.report.policy import Limit, Policy
+from glasshouse.report.policy import Finding, Limit, Policy, Verdict, judge, junit_xml
 from glasshouse.report.run_folder import written_at
 from tests.forked import Forks
 from tests.strategies import gaussian_evidence

@@ -20,9 +20,8 @@ from glasshouse.pool.folder import pool_faults
 from glasshouse.report import appendix as evidence
 from glasshouse.report import compare as compare_runs
 from glasshouse.report import read_run, read_run_with_records, render_comparison, render_html
-from glasshouse.report.decision.rating import judge, junit_xml
 from glasshouse.report.index import index_runs
-from glasshouse.report.policy import policy_of
+from glasshouse.report.policy import judge, junit_xml, policy_of
 from glasshouse.report.redaction import read_or_make_key, redacted_summary
 from glasshouse.report.run_folder import list_page, run_faults, searched_records, written_at
 

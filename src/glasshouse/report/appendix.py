@@ -17,11 +17,12 @@ from markupsafe import Markup
 
 from glasshouse.attacks.registry import attack_names, find_attack
 from glasshouse.io.folders import PAGE_MARK, RECORD_MARK
-from glasshouse.report.decision.rating import Finding, rating_of
+from glasshouse.report.decision.rating import rating_of
 from glasshouse.report.decision.verdict import groups_sentence, power_sentences, target_sentence
 from glasshouse.report.figures import Column, Estimate, columns_at
 from glasshouse.report.format import whole
 from glasshouse.report.html import TEMPLATES, render_page
+from glasshouse.report.policy import Finding
 from glasshouse.report.summary import Summary
 
 
