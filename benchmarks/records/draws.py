@@ -25,7 +25,7 @@ from sklearn.ensemble import RandomForestClassifier
 from glasshouse import Evaluation, audit_evidence
 from glasshouse.data import Units
 from glasshouse.data.design import BySite, Design, Undersampled, UnitsAtRandom, WithinStrata
-from glasshouse.evaluation.drawn import evaluate_drawn
+from glasshouse.evaluation import evaluate
 from glasshouse.evidence import Evidence
 
 PANELS = ("rwm5yr", "RandHIE", "nafld2")
@@ -171,7 +171,7 @@ def coverage(losses: Losses, *, runs: int, seed: int, by_site: bool) -> dict[str
         else:
             some = random.integers(len(scores), size=_AUDITED)
             draw = UnitsAtRandom().drawn(len(some), None, {})
-        metrics = evaluate_drawn(scores[some], members[some], fprs=[0.1], draw=draw)
+        metrics = evaluate(scores[some], members[some], fprs=[0.1], draw=draw)
         for place, interval in enumerate((metrics.auc_interval, metrics.rates[0].interval)):
             held[place] += interval.low <= truth[place] <= interval.high
     return {"auc": held[0] / runs, "tpr": held[1] / runs, "true auc": truth[0], "true tpr": truth[1]}

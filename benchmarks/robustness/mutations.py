@@ -162,9 +162,9 @@ MUTATIONS = (
              'value, side="left")', f"{_EVALUATION}/test_leak.py"),
     Mutation("leak test: a threshold inside a tie", "evaluation/leakage.py", "attack.last_of_tie[:top] & ", "",
              f"{_EVALUATION}/test_leak.py"),
-    Mutation("list: conformal levels without their own record", "evaluation/precision.py", "(1 + count - np.cumsum(",
+    Mutation("list: conformal levels without their own record", "evaluation/thresholds.py", "(1 + count - np.cumsum(",
              "(count - np.cumsum(", f"{_EVALUATION}/test_discoveries.py"),
-    Mutation("list: levels that fall with the p-value", "evaluation/precision.py",
+    Mutation("list: levels that fall with the p-value", "evaluation/thresholds.py",
              "np.minimum.accumulate(raised[::-1])[::-1]", "raised", f"{_EVALUATION}/test_discoveries.py"),
     Mutation("difference of TPR: one comparison of many", "evaluation/difference.py",
              "_percentiles(samples, (1 - confidence) / comparisons)", "_percentiles(samples, 1 - confidence)",
@@ -267,10 +267,10 @@ MUTATIONS = (
              "tests/report/test_figures.py", "tests/report/test_summarise.py"),
     Mutation("report: false alarms among all records", "report/figures.py", "who[~members].mean()", "who.mean()",
              "tests/report/test_figures.py"),
-    Mutation("report: the low end twice", "report/decision/exposure.py", "high=per * figure.tpr_interval.high",
+    Mutation("report: the low end twice", "report/decision/first_page.py", "high=per * figure.tpr_interval.high",
              "high=per * figure.tpr_interval.low", "tests/report/test_first_page.py"),
-    Mutation("report: chance from the rate that was found", "report/decision/exposure.py", "chance=per * figure.chance",
-             "chance=per * figure.fpr", "tests/report/test_first_page.py"),
+    Mutation("report: chance from the rate that was found", "report/decision/first_page.py",
+             "chance=per * figure.chance", "chance=per * figure.fpr", "tests/report/test_first_page.py"),
 )  # fmt: skip
 
 

@@ -25,7 +25,7 @@ from glasshouse.data import complementary_halves
 from glasshouse.evaluation import Interval, Threshold
 from glasshouse.evaluation.groups import group_leaks
 from glasshouse.evaluation.leakage import smallest_auc, smallest_tpr
-from glasshouse.evaluation.precision import (
+from glasshouse.evaluation.thresholds import (
     DISCOVERY_LEVEL,
     FlaggedRates,
     conformal_p_values,

@@ -12,7 +12,7 @@ from glasshouse import Evidence
 from glasshouse.attacks import create
 from glasshouse.core.arrays import BoolArray, FloatArray
 from glasshouse.evaluation import run_attack
-from glasshouse.evaluation.precision import DISCOVERY_LEVEL, conformal_p_values, discovery_levels
+from glasshouse.evaluation.thresholds import DISCOVERY_LEVEL, conformal_p_values, discovery_levels
 from tests.strategies import scores_and_members
 
 

@@ -14,7 +14,7 @@ from glasshouse.data import Units
 from glasshouse.data.design import BySite, Draw, TimeSplit, UnitsAtRandom, WithinStrata
 from glasshouse.evaluation import evaluate, leak_test
 from glasshouse.evaluation.declared import Coins
-from glasshouse.evaluation.drawn import _variance_of_mean, evaluate_drawn
+from glasshouse.evaluation.metrics import _variance_of_mean
 from glasshouse.evaluation.risk import unit_risk
 from glasshouse.evidence import Evidence
 from glasshouse.report.decision.conclusion import concluded
@@ -46,7 +46,7 @@ def test_intervals_of_sites_cover_what_those_of_single_units_miss() -> None:
     for _ in range(150):
         scores, draw = sites(random)
         members = (np.arange(24) % 2 == 0)[draw.clusters]
-        wide, single = (evaluate_drawn(scores, members, fprs=[0.1], draw=each) for each in (draw, None))
+        wide, single = (evaluate(scores, members, fprs=[0.1], draw=each) for each in (draw, None))
         covered += wide.auc_interval.low <= 0.5 <= wide.auc_interval.high
         narrow += single.auc_interval.low <= 0.5 <= single.auc_interval.high
         assert wide.rates[0].interval.low <= single.rates[0].interval.low
@@ -58,10 +58,10 @@ def test_a_plain_draw_changes_nothing() -> None:
     scores, members = np.random.default_rng(2).normal(size=300), np.arange(300) < 150
     draw = UnitsAtRandom().drawn(300, None, {})
     assert leak_test({"a": scores}, members, draw=draw) == leak_test({"a": scores}, members)
-    plain, drawn = evaluate(scores, members, fprs=[0.1]), evaluate_drawn(scores, members, fprs=[0.1], draw=draw)
+    plain, drawn = evaluate(scores, members, fprs=[0.1]), evaluate(scores, members, fprs=[0.1], draw=draw)
     assert drawn.rates == plain.rates
     assert drawn.auc_interval == pytest.approx(plain.auc_interval, abs=0.002)  # placements of noise are nearly even
-    assert evaluate_drawn(scores, members, fprs=[0.1]).auc_interval == plain.auc_interval
+    assert evaluate(scores, members, fprs=[0.1]).auc_interval == plain.auc_interval
 
 
 def test_intervals_of_units_are_wider_where_a_few_carry_the_variance() -> None:
@@ -72,7 +72,7 @@ def test_intervals_of_units_are_wider_where_a_few_carry_the_variance() -> None:
     for _ in range(300):
         hard = members & (random.random(200) < 0.04)
         scores = random.normal(size=200) + np.where(hard, -1.0, 4.0 * members)
-        wide, plain = (evaluate_drawn(scores, members, fprs=[], units=each).auc_interval for each in (True, False))
+        wide, plain = (evaluate(scores, members, fprs=[], units=each).auc_interval for each in (True, False))
         covered += wide.low <= truth <= wide.high
         narrow += plain.low <= truth <= plain.high
     assert covered >= 276  # 92 % of 300

@@ -10,7 +10,7 @@ from glasshouse.attacks import create
 from glasshouse.data import random_subsets
 from glasshouse.evaluation import Interval, Threshold, run_attack
 from glasshouse.evaluation.pool_size import compare_references, fewer_references, stability
-from glasshouse.evaluation.precision import conformal_p_values
+from glasshouse.evaluation.thresholds import conformal_p_values
 from tests.strategies import gaussian_evidence
 
 

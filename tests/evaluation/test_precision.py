@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from glasshouse.evaluation import Interval, Threshold, clopper_pearson
-from glasshouse.evaluation.precision import PRIORS, FlaggedRates, flagged_rates
+from glasshouse.evaluation.thresholds import PRIORS, FlaggedRates, flagged_rates
 
 THRESHOLD = Threshold(0.01, 0.5, "mean", 0.01, Interval(0.0, 0.02), 8)
 

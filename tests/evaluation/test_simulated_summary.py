@@ -12,9 +12,14 @@ from glasshouse.core.arrays import BoolArray, FloatArray
 from glasshouse.core.threads import side_by_side
 from glasshouse.evaluation import auc, roc, tpr_at_fpr
 from glasshouse.evaluation.pool_size import compare_references
-from glasshouse.evaluation.precision import conformal_p_values
 from glasshouse.evaluation.privacy.bounds import shares_right
-from glasshouse.evaluation.thresholds import simulated_figures, simulated_summaries, threshold_from, thresholds_from
+from glasshouse.evaluation.thresholds import (
+    conformal_p_values,
+    simulated_figures,
+    simulated_summaries,
+    threshold_from,
+    thresholds_from,
+)
 from tests.strategies import gaussian_evidence, scores_and_members
 
 

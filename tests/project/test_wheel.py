@@ -85,7 +85,7 @@ def test_the_wheel_holds_every_file_of_the_package_and_nothing_else(built: Path)
     package = {name for name in names if not re.match(r"glasshouse-[\d.]+\.dist-info/", name)}
     assert tracked("src/glasshouse") <= {f"src/{name}" for name in package}
     assert {f"src/{name}" for name in package} <= tracked("src/glasshouse") | _new_files()
-    for needed in ("report/templates/report.html.j2", "report/clauses.toml", "cli/starters/table/people.csv"):
+    for needed in ("report/templates/report.html.j2", "report/appendix.toml", "cli/starters/table/people.csv"):
         assert f"glasshouse/{needed}" in package
     assert "glasshouse/py.typed" in package
 

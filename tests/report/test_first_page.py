@@ -17,8 +17,7 @@ from glasshouse.cli import app
 from glasshouse.config import AuditFile
 from glasshouse.evaluation import Interval
 from glasshouse.report import Summary, compare, read_run, render_comparison, render_html
-from glasshouse.report.decision.exposure import exposure_at, exposure_of, pairs_sentence
-from glasshouse.report.decision.first_page import first_page
+from glasshouse.report.decision.first_page import exposure_at, exposure_of, first_page, pairs_sentence
 from glasshouse.report.decision.next_steps import Step, next_steps
 from glasshouse.report.decision.rating import rating_of
 from glasshouse.report.figures import RateFigure

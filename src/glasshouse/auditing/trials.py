@@ -32,8 +32,7 @@ from glasshouse.core.progress import track
 from glasshouse.core.randomness import seed_for
 from glasshouse.data import Population, Units, as_population, random_subsets
 from glasshouse.data.units import as_units
-from glasshouse.evaluation import clopper_pearson
-from glasshouse.evaluation.drawn import evaluate_drawn
+from glasshouse.evaluation import clopper_pearson, evaluate
 from glasshouse.evaluation.metrics import verdict_rate
 from glasshouse.evaluation.thresholds import rate_with_ties
 from glasshouse.evidence import Evidence
@@ -273,7 +272,7 @@ def _figures(
     attack, simulated, scores = _strongest(result, fpr)
     members: Any = result.members
     rates, units = [] if fpr is None else [fpr], result.by_unit is not None
-    metrics = evaluate_drawn(scores, members, fprs=rates, confidence=confidence, units=units)
+    metrics = evaluate(scores, members, fprs=rates, confidence=confidence, units=units)
     leak, interval = metrics.auc, metrics.auc_interval
     if fpr is not None:
         leak, interval = metrics.rates[0].estimate, metrics.rates[0].interval

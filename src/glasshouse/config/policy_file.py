@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 from pydantic import AfterValidator, Field, create_model
 
 from glasshouse.config.yaml_model import Share, Strict, read_yaml
-from glasshouse.report.clauses import POINTS
+from glasshouse.report.appendix import POINTS
 from glasshouse.report.policy import End, Limit, Policy
 
 
@@ -52,5 +52,5 @@ else:
 
 
 def read_supplied(path: Path | str) -> dict[str, str]:
-    """The owner's answers in the form of an evidence file, by the key of `glasshouse.report.clauses.POINTS`."""
+    """The owner's answers in the form of an evidence file, by the key of `glasshouse.report.appendix.POINTS`."""
     return {key: text for key, text in read_yaml(Path(path), _Supplied).model_dump().items() if text is not None}

@@ -78,7 +78,8 @@ def bands(values: NDArray[Any]) -> tuple[IntArray, tuple[str, ...]]:
         codes = np.searchsorted(cuts, present, side="left")  # up to and with the quartile
         held, codes = np.unique(codes, return_inverse=True)
         ends = [(present[codes == band].min(), present[codes == band].max()) for band in range(len(held))]
-        names = [_name(low) if low == high else f"{_name(low)}–{_name(high)}" for low, high in ends]
+        to = " to " if present.min() < 0 else "–"  # a dash beside a minus is hard to read
+        names = [_name(low) if low == high else f"{_name(low)}{to}{_name(high)}" for low, high in ends]
     places = np.full(len(values), len(names), dtype=np.int64)
     places[~missing] = codes
     return places, (*names, _MISSING) if missing.any() else tuple(names)

@@ -20,8 +20,7 @@ from glasshouse.core.errors import InputError
 from glasshouse.core.randomness import generator
 from glasshouse.core.threads import side_by_side
 from glasshouse.data.design import Draw
-from glasshouse.evaluation.drawn import evaluate_drawn
-from glasshouse.evaluation.metrics import ENOUGH_WRONG, Metrics, verdict_rate
+from glasshouse.evaluation.metrics import ENOUGH_WRONG, Metrics, evaluate, verdict_rate
 from glasshouse.evaluation.roc import allowed_wrong, auc, checked
 from glasshouse.evaluation.run import AttackOutcome
 from glasshouse.evaluation.thresholds import rate_with_ties
@@ -341,7 +340,7 @@ def verdict_attack(
             "draw": draw and draw.at(measured),
             "units": isinstance(attackers[name].attack, ByUnit),
         }
-        metrics = evaluate_drawn(scores[measured], members[measured], **options)
+        metrics = evaluate(scores[measured], members[measured], **options)
     return VerdictAttack(
         attack=name, way=way, tried=len(attackers), metrics=metrics, fpr=verdict_rate(kept, left), test=test
     )

@@ -25,16 +25,16 @@ from glasshouse.data.design import Draw
 from glasshouse.evaluation.best import AttackCache, Best
 from glasshouse.evaluation.checks.auxiliary import few_columns
 from glasshouse.evaluation.checks.calibration import posterior_doubt
-from glasshouse.evaluation.drawn import evaluate_drawn
 from glasshouse.evaluation.intervals import SamplingIntervals
-from glasshouse.evaluation.metrics import Metrics
+from glasshouse.evaluation.metrics import Metrics, evaluate
 from glasshouse.evaluation.pool_size import FewerReferences, compare_references, stability
-from glasshouse.evaluation.precision import conformal_p_values, discovery_levels
 from glasshouse.evaluation.thresholds import (
     Scored,
     SimulatedFigures,
     Threshold,
     ThresholdRule,
+    conformal_p_values,
+    discovery_levels,
     simulated_figures,
     simulated_summaries,
     thresholds_from,
@@ -160,7 +160,7 @@ def run_attack(
     metrics = None
     if members is not None:
         by_unit = isinstance(attack, ByUnit)
-        metrics = evaluate_drawn(scores, members, fprs=fprs, confidence=confidence, draw=draw, units=by_unit)
+        metrics = evaluate(scores, members, fprs=fprs, confidence=confidence, draw=draw, units=by_unit)
     simulated: Scored | None = None
     if fprs or members is not None:
         try:

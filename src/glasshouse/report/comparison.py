@@ -15,7 +15,7 @@ from glasshouse.core.table import Table
 from glasshouse.evaluation import Interval, clopper_pearson
 from glasshouse.evaluation.difference import Difference, Resampling, auc_difference, tpr_difference
 from glasshouse.evaluation.roc import allowed_wrong
-from glasshouse.report.decision.exposure import Exposure, counted, exposure_at, unit_of
+from glasshouse.report.decision.first_page import Exposure, counted, exposure_at
 from glasshouse.report.decision.rating import Rating, rating_of
 from glasshouse.report.figures import AttackFigures, RateFigure
 from glasshouse.report.format import percent, points, rate, whole
@@ -143,7 +143,7 @@ class ComparedRun:
         if self.summary.conclusion.measured is None or measured is None:
             return None
         counts = {"members": measured.curve.members, "others": measured.curve.non_members}
-        found = exposure_at(self.rate, unit=unit_of(self.summary), confidence=measured.confidence, **counts)
+        found = exposure_at(self.rate, unit=self.summary.unit, confidence=measured.confidence, **counts)
         return dataclasses.replace(found, leak=bool(self.summary.conclusion.leak))
 
     @property

@@ -19,8 +19,7 @@ from glasshouse.evaluation import AttackOutcome, Interval, Metrics, Rate
 from glasshouse.evaluation.groups import GroupLeak
 from glasshouse.evaluation.intervals import SamplingIntervals
 from glasshouse.evaluation.pool_size import FewerReferences
-from glasshouse.evaluation.precision import DISCOVERY_LEVEL, FlaggedRates, flagged_rates
-from glasshouse.evaluation.thresholds import SimulatedFigures, Threshold
+from glasshouse.evaluation.thresholds import DISCOVERY_LEVEL, FlaggedRates, SimulatedFigures, Threshold, flagged_rates
 from glasshouse.report.format import percent, rate, whole
 from glasshouse.report.pictures.roc import Curve, curve_of
 from glasshouse.report.pictures.scores import Histogram, Reliability, histogram_of, reliability_of

@@ -22,8 +22,7 @@ from glasshouse.evaluation.groups import GroupLeak
 from glasshouse.report.advice import Advice
 from glasshouse.report.comparison import RESAMPLED, Comparison, compare_sentences
 from glasshouse.report.decision import verdict
-from glasshouse.report.decision.exposure import exposure_of, unit_of, worded
-from glasshouse.report.decision.first_page import first_page
+from glasshouse.report.decision.first_page import exposure_of, first_page
 from glasshouse.report.decision.rating import rating_of
 from glasshouse.report.figures import FIGURES, AttackFigures, Column, columns_at
 from glasshouse.report.format import percent, points, rate, signed, whole
@@ -118,14 +117,14 @@ def render_html(summary: Summary, *, policy: Policy | None = None, searched: Tab
         precision=[
             precision_picture(best.name, one) for one in best.accusations[:1] if one.precisions[-1].value is not None
         ],
-        precision_text=worded(verdict.precision_sentence(best), summary),
-        list_text=worded(verdict.list_sentence(best, leak=summary.conclusion.lists_records), summary),
+        precision_text=summary.worded(verdict.precision_sentence(best)),
+        list_text=summary.worded(verdict.list_sentence(best, leak=summary.conclusion.lists_records)),
         whole_text=verdict.whole_sentence(best),
-        power_text=[worded(one, summary) for one in verdict.power_sentences(summary.power)] if summary.power else (),
-        words=functools.partial(worded, summary=summary),
+        power_text=[summary.worded(one) for one in verdict.power_sentences(summary.power)] if summary.power else (),
+        words=summary.worded,
         epsilon=epsilon_picture(summary.privacy) if summary.privacy and not summary.privacy.withheld else None,
         fdp=_fdp(summary),
-        risk=risk_picture(summary.risk, unit=unit_of(summary).removesuffix("s")) if summary.risk else None,
+        risk=risk_picture(summary.risk, unit=summary.unit.removesuffix("s")) if summary.risk else None,
         columns=_columns(summary),
         records=records,
         searched=None if searched is None or not records else _searched(searched, summary.strongest),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -97,6 +98,20 @@ class Summary:
     def attack(self, name: str) -> AttackFigures:
         """The figures of one attack."""
         return next(attack for attack in self.attacks if attack.name == name)
+
+    @property
+    def unit(self) -> str:
+        """What is audited, in the plural: the nodes of a graph, records, or units such as persons."""
+        if unit := self.context.settings.get("unit"):
+            return f"{unit}s"
+        node = (self.privacy is not None and self.privacy.unit == "node") or "setting" in self.context.settings
+        return "nodes" if node else "records"
+
+    def worded(self, text: str) -> str:
+        """A sentence about records as one about units such as persons, where those were audited."""
+        if not (unit := str(self.context.settings.get("unit") or "")):
+            return text
+        return re.sub(r"\b([Rr])ecord", lambda found: unit.capitalize() if found[1] == "R" else unit, text)
 
 
 def summarise(

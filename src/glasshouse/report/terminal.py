@@ -13,7 +13,6 @@ from rich.table import Table as RichTable
 from glasshouse.core.escape import visible
 from glasshouse.report.decision import verdict
 from glasshouse.report.decision.conclusion import FACTOR
-from glasshouse.report.decision.exposure import unit_of, worded
 from glasshouse.report.decision.next_steps import next_steps
 from glasshouse.report.decision.rating import Rating, rating_of
 from glasshouse.report.figures import columns_at
@@ -81,7 +80,7 @@ def _facts(summary: Summary, rating: Rating, policy: Policy | None) -> Iterator[
             f"{cell.non_members} non-members."
         )
     if summary.risk is not None and summary.risk.hidden:
-        yield summary.risk.sentence(unit_of(summary).removesuffix("s"))
+        yield summary.risk.sentence(summary.unit.removesuffix("s"))
     if estimated := verdict.whole_sentence(summary.attack(summary.strongest)):
         yield estimated
     if summary.texts is not None:
@@ -99,8 +98,8 @@ def _more(summary: Summary) -> Iterator[str]:
     lines = [
         summary.verdict,
         *([privacy.sentence(), privacy.gaussian_sentence()] if privacy is not None else []),
-        worded(verdict.precision_sentence(best), summary),
-        worded(verdict.list_sentence(best, leak=summary.conclusion.lists_records), summary),
+        summary.worded(verdict.precision_sentence(best)),
+        summary.worded(verdict.list_sentence(best, leak=summary.conclusion.lists_records)),
         verdict.groups_sentence(summary.groups, summary.worst_cell),
         *(verdict.power_sentences(summary.power)[:1] if summary.power is not None else []),
         *(f"• {note}" for note in (*summary.notes, verdict.target_sentence(summary.context), random) if note),
@@ -137,7 +136,7 @@ def _attacks(summary: Summary, *, verbose: bool) -> RichTable:
 
 
 def _records(summary: Summary) -> RichTable:
-    table = RichTable(title=worded("Records most at risk", summary), title_justify="left", box=None, pad_edge=False)
+    table = RichTable(title=summary.worded("Records most at risk"), title_justify="left", box=None, pad_edge=False)
     for name in summary.first_records:
         table.add_column(_safe(name.replace("_", " ")), overflow="fold")
     for row in summary.first_records.rows():

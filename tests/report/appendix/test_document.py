@@ -14,8 +14,7 @@ from glasshouse import AuditResult, Evaluation, InputError, PrivacyClaim, audit_
 from glasshouse.cli import app
 from glasshouse.io.files import check_free, digest
 from glasshouse.report import read_run
-from glasshouse.report.appendix import evidence_file, render_appendix, render_appendix_markdown
-from glasshouse.report.clauses import POINTS, SOURCES
+from glasshouse.report.appendix import POINTS, SOURCES, evidence_file, render_appendix, render_appendix_markdown
 from glasshouse.report.run_folder import run_faults
 from tests.strategies import gaussian_evidence
 

@@ -1,19 +1,127 @@
-"""The first page of a report, as plain data: for the decision-maker. It also says what was tried and what was not."""
+"""The first page of a report, as plain data: for the decision-maker. It also says what was tried and what was not.
+
+What an attacker can do is told in counts instead of rates: "of 1 000 members, about 40 could be identified".
+"""
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass
 from datetime import UTC
 
 from glasshouse.evaluation.groups import GroupLeak
 from glasshouse.report.decision.conclusion import attackers
-from glasshouse.report.decision.exposure import Exposure, exposure_of, pairs_sentence, unit_of
 from glasshouse.report.decision.next_steps import Step, model_words, next_steps
 from glasshouse.report.decision.rating import Rating, rating_of
 from glasshouse.report.decision.verdict import cell_sentence
+from glasshouse.report.figures import RateFigure
 from glasshouse.report.format import whole
 from glasshouse.report.policy import Policy
 from glasshouse.report.summary import Summary
+
+_USUAL, _MOST = 1000, 1_000_000
+
+
+@dataclass(frozen=True, kw_only=True)
+class Exposure:
+    """The strongest attack's figure as counts, out of ``per`` members and ``per`` non-members."""
+
+    unit: str  # what is counted, in the plural
+    per: int  # 1 000, or more where fewer than one of 1 000 non-members may be flagged
+    found: float  # members that are identified
+    low: float  # lower end of its interval
+    high: float  # upper end of it
+    wrong: float  # non-members that are flagged with them
+    chance: float  # members that guessing identifies with as many wrong flags
+    members: int  # how many members the figure was measured on
+    others: int  # how many non-members
+    confidence: float  # of the interval
+    reached: bool = True  # False if no threshold flags so few non-members as wanted, because scores are tied
+    leak: bool = True  # whether a leak is shown; without one members are flagged as guessing flags them
+
+    def sentence(self) -> str:
+        """The counts in words, with the interval."""
+        per, members = whole(self.per), f"Of {whole(self.per)} {self.unit} in the training data"
+        found, wrong = counted(self.found), counted(self.wrong)
+        between = f"(between {counted(self.low)} and {counted(self.high)})"
+        if not self.leak:
+            return (
+                f"No better than guessing: {found} against {wrong}. {members} {found} are flagged {between}, and of "
+                f"{per} non-members {wrong}."
+            )
+        return (
+            f"{members}, an attacker could identify about {found} {between}, while wrongly flagging {wrong} of {per} "
+            f"non-members. Guessing, with as many wrong flags, would identify about {counted(self.chance)}."
+        )
+
+    def measured(self) -> str:
+        """What the counts rest on."""
+        told = (
+            f"Measured on {whole(self.members)} {self.unit} of the training data and {whole(self.others)} non-members. "
+            f"“Between” holds with {100 * self.confidence:g} % confidence."
+        )
+        if self.reached:
+            return told
+        return f"{told} The model gives the same answer for many {self.unit}, so no attacker can flag fewer."
+
+
+def exposure_of(summary: Summary) -> Exposure | None:
+    """The counts of a run, without a leak those of the attack's own threshold; None where there is nothing to count."""
+    shown = summary.conclusion.measured
+    if shown is None or shown.rate is None:
+        return None
+    counts = {"members": shown.members, "others": shown.non_members}
+    found = exposure_at(shown.rate, unit=summary.unit, confidence=shown.confidence, **counts)
+    if summary.conclusion.leak:
+        return found
+    flags = summary.attack(shown.attack).first_flags
+    if flags is None:
+        return dataclasses.replace(found, leak=False)
+    low, high = (found.per * end for end in flags.tpr_interval)
+    wrong = found.per * flags.fpr
+    return dataclasses.replace(
+        found, found=found.per * flags.tpr, low=low, high=high, wrong=wrong, chance=wrong, leak=False
+    )
+
+
+def exposure_at(figure: RateFigure, *, unit: str, members: int, others: int, confidence: float) -> Exposure:
+    """One rate as counts; the first that can be reached, where the wanted one cannot."""
+    wrong = figure.wanted if figure.reached else figure.fpr
+    per = _USUAL
+    while per * wrong < 1 and per < _MOST:
+        per *= 10
+    return Exposure(
+        unit=unit,
+        per=per,
+        found=per * figure.tpr,
+        low=per * figure.tpr_interval.low,
+        high=per * figure.tpr_interval.high,
+        wrong=per * wrong,
+        chance=per * figure.chance,
+        members=members,
+        others=others,
+        confidence=confidence,
+        reached=figure.reached,
+    )
+
+
+def pairs_sentence(summary: Summary) -> str:
+    """The area under the curve in words: how often the attacker is right about a pair; empty where it says nothing."""
+    shown = summary.conclusion.measured
+    if shown is None:
+        return ""
+    low, high = shown.auc_interval
+    one = summary.unit.removesuffix("s")
+    return (
+        f"Given one {one} of the training data and one non-member, the attacker can tell which is which in about "
+        f"{100 * shown.auc:.0f} of 100 cases (between {100 * low:.0f} and {100 * high:.0f}); guessing is right in 50."
+    )
+
+
+def counted(value: float) -> str:
+    """A count: whole, but never a 0 that was not measured."""
+    return "fewer than 1" if 0 < value < 0.5 else whole(value)
+
 
 _NOT_TRIED = (
     "An attacker with access to the model itself: its weights, its gradients, or its states during training.",
@@ -37,7 +145,7 @@ class Tried:
 
 def tried_of(summary: Summary) -> Tried:
     """What a run tried."""
-    context, unit = summary.context, unit_of(summary)
+    context, unit = summary.context, summary.unit
     regression, labels_only = context.test_rmse is not None, context.settings.get("answers") == "labels alone"
     answers = "the predicted number" if regression else "the confidence of every answer"
     answers = "only the predicted class" if labels_only else answers
@@ -94,7 +202,7 @@ def first_page(summary: Summary, policy: Policy | None = None) -> FirstPage:
 
 
 def _named(summary: Summary) -> tuple[str, str]:
-    unit, count = unit_of(summary), summary.top_records.height
+    unit, count = summary.unit, summary.top_records.height
     if summary.context.redacted:
         return "Ids are keyed hashes.", (
             f"Ids of {unit} are replaced by keyed hashes. The holder of the key, which is not in this file, can look "
@@ -154,7 +262,7 @@ def _facts(summary: Summary) -> list[tuple[str, str]]:
 
 def _counts(summary: Summary) -> str:
     members = "" if summary.members is None else f", {whole(summary.members)} of them training data"
-    return f"{whole(summary.records)} {unit_of(summary)} audited{members}"
+    return f"{whole(summary.records)} {summary.unit} audited{members}"
 
 
 def _quality(summary: Summary) -> str:
@@ -163,7 +271,7 @@ def _quality(summary: Summary) -> str:
         low, high = summary.texts.perplexities
         return f"perplexity {low:.1f} on the training data and {high:.1f} on non-members"
     if context.train_accuracy is not None and context.test_accuracy is not None:
-        inside = f"{100 * context.train_accuracy:.0f} of 100 {unit_of(summary)} of the training data"
+        inside = f"{100 * context.train_accuracy:.0f} of 100 {summary.unit} of the training data"
         return f"correct for {inside} and {100 * context.test_accuracy:.0f} of 100 non-members"
     if context.train_rmse is not None and context.test_rmse is not None:
         return f"typical error {context.train_rmse:.4g} on the training data and {context.test_rmse:.4g} on non-members"

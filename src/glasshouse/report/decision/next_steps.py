@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from typing import Literal, NamedTuple
 
 from glasshouse.report.decision.conclusion import FACTOR, Reason
-from glasshouse.report.decision.exposure import unit_of
 from glasshouse.report.decision.rating import Rating
 from glasshouse.report.policy import Policy
 from glasshouse.report.summary import Summary
@@ -60,7 +59,7 @@ def _shell(line: str) -> tuple[Code]:
 
 
 def _to_know_more(summary: Summary) -> Iterator[Step]:
-    context, unit, reasons = summary.context, unit_of(summary), summary.conclusion.reasons
+    context, unit, reasons = summary.context, summary.unit, summary.conclusion.reasons
     mended: dict[Reason, Step] = {
         "warning": Step("Fix what the warning describes, and audit again", "Until then no figure means anything."),
         "members unknown": Step(
@@ -99,7 +98,7 @@ def _measured(summary: Summary) -> Iterator[Step]:
 
 
 def _to_leak_less(summary: Summary, policy: Policy | None) -> Iterator[Step]:
-    graph = unit_of(summary) == "nodes"
+    graph = summary.unit == "nodes"
     trainer = str(summary.context.settings.get("trainer", ""))
     first: list[Step] = [] if graph else [_private(summary, policy, trainer)]
     if summary.advice is None:
@@ -191,7 +190,7 @@ def _review(summary: Summary) -> Step:
         f'identified = [row["id"] for row in members if {decided if column in summary.top_records else ranked}]',
     )
     return Step(
-        f"Look at the identified {unit_of(summary)}",
+        f"Look at the identified {summary.unit}",
         "They are often mislabelled, rare or duplicated. Correct or remove them before the next training. This "
         "does not protect the rest: other records may then be identified, so audit again.",
         (Code("python", "\n".join(lines)),),

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Literal
 
 from glasshouse.report.decision.conclusion import Strength
-from glasshouse.report.decision.exposure import unit_of
 from glasshouse.report.format import whole
 from glasshouse.report.policy import Finding, Policy, judge
 from glasshouse.report.summary import Summary
@@ -85,7 +84,7 @@ def _of_people(summary: Summary) -> tuple[str, ...]:
     """The risk of single units, and what speaks against a declared draw or can be said without one."""
     told = []
     if summary.risk is not None:
-        told.append(summary.risk.sentence(unit_of(summary).removesuffix("s")))
+        told.append(summary.risk.sentence(summary.unit.removesuffix("s")))
     if summary.draw is not None and (summary.draw.contradicted or not summary.draw.random):
         told.append(summary.draw.evidence())
     return tuple(told)
@@ -97,7 +96,7 @@ def _of_records(summary: Summary) -> tuple[str, ...]:
     reason = (summary.conclusion.why,) if summary.conclusion.reasons else ()
     if shown is None:
         return reason
-    unit = unit_of(summary)
+    unit = summary.unit
     if not summary.conclusion.leak:
         none = f"The attacks did not tell training {unit} from non-members better than chance. {_NOT_SAFE}"
         return (none, *reason)

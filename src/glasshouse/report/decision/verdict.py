@@ -10,8 +10,8 @@ from glasshouse.evaluation.declared import DeclaredDraw
 from glasshouse.evaluation.groups import GroupLeak, WorstCell
 from glasshouse.evaluation.leakage import Power, Way
 from glasshouse.evaluation.metrics import DEFAULT_FPRS, ENOUGH_WRONG
-from glasshouse.evaluation.precision import DISCOVERY_LEVEL
 from glasshouse.evaluation.roc import allowed_wrong
+from glasshouse.evaluation.thresholds import DISCOVERY_LEVEL
 from glasshouse.report.context import Context
 from glasshouse.report.decision.conclusion import VerdictFigures
 from glasshouse.report.figures import AttackFigures, RateFigure

@@ -10,7 +10,7 @@ from markupsafe import Markup
 from glasshouse.evaluation import Interval
 from glasshouse.evaluation.groups import GroupLeak
 from glasshouse.evaluation.risk import RiskFigures
-from glasshouse.report.decision.exposure import Exposure
+from glasshouse.report.decision.first_page import Exposure
 from glasshouse.report.figures import group_estimate
 from glasshouse.report.pictures.axes import Axis, Frame, element, picture
 

@@ -12,7 +12,7 @@ from markupsafe import Markup
 from glasshouse.core.arrays import BoolArray, FloatArray
 from glasshouse.evaluation import Interval, clopper_pearson
 from glasshouse.evaluation.checks.calibration import binned, calibration_floor
-from glasshouse.evaluation.precision import FlaggedRates, precision_at
+from glasshouse.evaluation.thresholds import FlaggedRates, precision_at
 from glasshouse.report.pictures.axes import Axis, Frame, element
 
 _BINS = 40
