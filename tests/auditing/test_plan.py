@@ -13,6 +13,7 @@ from glasshouse import Evaluation, Population, audit
 from glasshouse.auditing.plan import plan_canaries, plan_members, read_plan
 from glasshouse.core.errors import InputError
 from glasshouse.data.design import BySite
+from glasshouse.evaluation.declared import Coins, DeclaredDraw, with_own_coins
 
 SALT = "0123456789abcdef" * 2
 
@@ -96,6 +97,23 @@ def test_members_are_drawn_by_the_design_and_by_unit() -> None:
     assert plan_members(population, salt=SALT).design == "persons were drawn at random"
 
 
+def test_few_of_many_crafted_canaries_train_and_the_plan_says_so(tmp_path: Path) -> None:
+    population = people()
+    plan = plan_canaries(population, canaries=np.arange(400) >= 50, share=0.1, salt=SALT)
+    assert 15 < plan.members[50:].sum() < 60
+    assert plan.members[:50].all()
+    plan.save(tmp_path / "plan", population)
+    assert read_plan(tmp_path / "plan", population).share == 0.1
+    canaries, members = plan.audited(population)
+    scores = {"x": canaries.x[:, 0] + 3 * members}
+    declared = DeclaredDraw(sentence=plan.design, random=True, coins="canary")
+    coins = Coins.of(plan.design_of().drawn(350, None, {}), scores, members, practice={}, unit="record")
+    found = with_own_coins(declared, coins, delta=1e-5)
+    assert 0 < found.sure < found.epsilon
+    assert "each by a coin of 0.1" in found.evidence()
+    assert f"ε ≥ {found.sure:.2f} with a confidence of 99.99 %" in found.evidence()
+
+
 @pytest.mark.parametrize("change", [('"salt": "0', '"salt": "1'), ('"members": [', '"members": [399, ')])
 def test_a_plan_that_was_changed_is_refused(tmp_path: Path, change: tuple[str, str]) -> None:
     population = people()
@@ -119,7 +137,11 @@ def test_a_plan_for_other_records_and_a_published_hash_of_another_plan_are_refus
 
 @pytest.mark.parametrize(
     ("options", "said"),
-    [({"canaries": 300}, "use 2 to 200"), ({"canaries": 10, "salt": "abc"}, "at least 32 hexadecimal digits")],
+    [
+        ({"canaries": 300}, "use 2 to 200"),
+        ({"canaries": 10, "salt": "abc"}, "at least 32 hexadecimal digits"),
+        ({"canaries": 10, "share": 1.0}, "not between 0 and 1"),
+    ],
 )
 def test_what_cannot_be_planned_is_refused(options: dict[str, object], said: str) -> None:
     with pytest.raises(InputError, match=said):

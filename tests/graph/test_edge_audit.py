@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from glasshouse import InputError
+from glasshouse import Evaluation, InputError
 from glasshouse import audit as audit_records
 from glasshouse.data import Population
 from glasshouse.graph import GNNTrainer, audit_edges, citation_graph
@@ -29,6 +29,11 @@ def test_an_audit_names_both_ends_of_each_edge_and_says_edge(tmp_path: Path) -> 
     page = (tmp_path / "page.html").read_text(encoding="utf-8")
     assert "80 edges audited, 40 of them training data" in page
     assert "80 pairs of nodes were audited: 40 edges" in page
+
+
+def test_a_design_of_edges_is_refused() -> None:
+    with pytest.raises(InputError, match="drawn by this audit"):
+        audit_edges(DATA, trainer=SHORT, evaluation=Evaluation(design="records"))
 
 
 @pytest.mark.parametrize("others", ["distance", "random"])

@@ -52,11 +52,7 @@ class Plan:
         """All that is committed to, as bytes: the same plan has the same ones."""
         told = {
             "format": _FORMAT,
-            "kind": self.kind,
-            "design": self.design,
-            "fingerprint": self.fingerprint,
-            "salt": self.salt,
-            "share": self.share,
+            **{name: getattr(self, name) for name in ("kind", "design", "fingerprint", "salt", "share")},
             "members": np.flatnonzero(self.members).tolist(),
             "canaries": self.canaries.tolist(),
             "canary_labels": [str(label) for label in self.labels[self.canaries].tolist()],

@@ -264,7 +264,7 @@ class WithinStrata(Design):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Undersampled(Design):
+class Undersampled(WithinStrata):
     """Units were drawn at random within classes, of some fewer than of others; ``shares``: by class, where known.
 
     Example:
@@ -274,7 +274,6 @@ class Undersampled(Design):
 
     name: ClassVar[str] = "undersampled"
     told: ClassVar[str] = "{units} were drawn at random within {found} classes, of some fewer than of others"
-    by: ArrayLike | str
     shares: Mapping[Any, float] | None = None
 
     def _shares(self, found: NDArray[Any]) -> Mapping[int, float] | None:

@@ -273,13 +273,13 @@ class Population:
         if train.own_loss != holdout.own_loss:
             raise InputError("from_parts: one of train and holdout is for a loss of its own; make both by for_loss.")
         labels = [part.labels for part in (train, holdout)]
+        same: dict[str, Any] = {"ids": joined_ids(train.ids, holdout.ids)}
+        same["unit"] = _joined_units(train.unit, holdout.unit)
         inside = np.arange(len(train) + len(holdout)) < len(train)
         if train.own_loss:
             if labels[0].shape[1:] != labels[1].shape[1:]:
                 raise InputError("from_parts: outcomes of train and holdout have different shapes.")
-            x, ids = joined(train.x, holdout.x), joined_ids(train.ids, holdout.ids)
-            unit = _joined_units(train.unit, holdout.unit)
-            return Parts(cls.for_loss(x, np.concatenate(labels), ids=ids, unit=unit), inside)
+            return Parts(cls.for_loss(joined(train.x, holdout.x), np.concatenate(labels), **same), inside)
         classes = None
         if not train.regression:
             kinds = [_kind(part.classes) for part in (train, holdout)]
@@ -297,10 +297,9 @@ class Population:
         whole = cls(
             joined(train.x, holdout.x),
             np.concatenate(labels),
-            ids=joined_ids(train.ids, holdout.ids),
             classes=classes,
             regression=train.regression,
-            unit=_joined_units(train.unit, holdout.unit),
+            **same,
         )
         return Parts(whole, inside)
 

@@ -95,6 +95,8 @@ def audit_edges(
         array(['g-edge'], dtype='<U6')
     """
     graph = checked_graph(data)
+    if evaluation.design is not None:
+        raise InputError("design: which pairs are edges of a training graph is drawn by this audit; leave it out.")
     if trainer is None and model is not None:
         raise InputError("trainer: missing; shadow models must be trained as the given model was.")
     if model is not None and others == "held out":
