@@ -167,9 +167,10 @@ def as_ids(ids: Sequence[Any] | NDArray[Any] | None, count: int, *, place: str) 
         raise InputError(
             f"{place}: ids have shape {names.shape}, but there are {count} records; give one id per record."
         )
-    given = names.tolist()
-    missing = np.array([is_missing(name) for name in given], dtype=bool)
-    if names.dtype.kind not in "iub":
+    missing = np.zeros(count, dtype=np.bool_)
+    if names.dtype.kind not in "iubU" or names.dtype.itemsize > 4 * _LONGEST:  # others are neither missing nor long
+        given = names.tolist()
+        missing = np.array([is_missing(name) for name in given], dtype=bool)
         names = short_texts([str(name) for name in given], place=place, what="id")
     names = names.astype(str)
     missing |= np.char.strip(names) == ""
