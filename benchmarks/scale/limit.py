@@ -1,35 +1,59 @@
-"""How far the toggling engine is from what the machine's memory allows: ``python benchmarks/scale/limit.py``.
+"""How far the engines are from what the machine allows: ``python benchmarks/scale/limit.py``.
 
-The least that the method must move: for every target, mask and model, each row that a toggle changes is read and
-written once, after the first layer with the hidden width and after the second with one number per class; of a layer
-that multiplies first, nothing wider has to be stored. Losses, weights and messages come on top, so the bound cannot be
-reached. It is divided by the copy bandwidth that is measured in the same run. Data come from ``GLASSHOUSE_DATA``;
-weights are freshly initialised. Writes ``limit.md``, or on a GPU ``limit-gpu.md``, beside itself.
+The least that a method must touch, over the copy bandwidth and the FLOP/s that are measured in the same run; the larger
+of the two times is the bound. What comes on top in any program (losses, index arrays, random numbers) is left out, so a
+bound cannot be reached.
+
+- toggles: for every target, mask and model, each row that a toggle changes is read and written once, after the first
+  layer with the hidden width and after the second with one number per class.
+- chains: one sweep asks the same about every node under the mask of every chain; flips are not counted.
+- queries: what `g-stacked` asks besides toggles, the whole graph and every node alone: non-zero features times weights,
+  and each message read once per layer.
+- training: per epoch and model, non-zero features times weights forwards and for the gradient, messages both ways.
+- trees: each tree reads one byte per row and feature, and the row's gradient, once per level of a balanced tree.
+- scores: losses and members of all shadow models are read once, scores are written.
+
+Data come from ``GLASSHOUSE_DATA``; weights are freshly initialised. On the CPU times are processor seconds: other work
+on the machine then counts only by what it takes of caches and bandwidth. Set OMP_NUM_THREADS=1 there, since threads
+that wait are counted too. Writes ``limit.md``, or on a GPU ``limit-gpu.md``, beside itself.
 """
 
 from __future__ import annotations
 
 import argparse
+import os
 import platform
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
+from glasshouse.attacks.stacking.learners import Boosted
 from scipy.sparse import csr_array
 
+from glasshouse import Evidence
+from glasshouse.attacks import create
+from glasshouse.graph import GNNTrainer, Scene
 from glasshouse.graph.data.load import load_graph
 from glasshouse.graph.models.networks import build_gnn
 from glasshouse.graph.models.profile import profile_models
 from glasshouse.graph.rule.toggling import toggle_losses
+from glasshouse.graph.sampling.gibbs import gibbs_masks
 
 MODELS, MASKS = 9, 8  # eight shadow models and the target
-CASES = [
-    *(("cora", kind, 64) for kind in ("gcn", "sage", "gat")),
-    *(("pubmed", kind, 64) for kind in ("gcn", "sage", "gat")),
-    ("github", "sage", 64),
-]
+EPOCHS, HIDDEN = 20, 64
+
+
+class Case(NamedTuple):
+    """A piece of work, and the least that it must touch."""
+
+    what: str
+    bytes: float
+    flop: float
+    work: Callable[[], object]
 
 
 def changed_rows(edges: np.ndarray, nodes: int, masks: np.ndarray) -> tuple[int, int]:
@@ -44,16 +68,124 @@ def changed_rows(edges: np.ndarray, nodes: int, masks: np.ndarray) -> tuple[int,
     return first, second
 
 
+def _drawn(graph: str, kind: str, device: str) -> tuple[Any, list[Any], torch.Tensor]:
+    """A graph, models that were not trained, and masks of half of the nodes."""
+    torch.manual_seed(0)
+    data = load_graph(graph)
+    sizes = {"features": data.num_features, "hidden": HIDDEN, "classes": int(data.y.max()) + 1}
+    models = [build_gnn(kind, **sizes).eval().to(device) for _ in range(MODELS)]
+    return data.to(device), models, torch.rand(MASKS, data.num_nodes) < 0.5
+
+
+def _of_toggles(data: Any, masks: torch.Tensor) -> tuple[str, float]:
+    rows = changed_rows(data.edge_index.cpu().numpy(), data.num_nodes, masks.numpy())
+    least = MODELS * 2 * 4 * (rows[0] * HIDDEN + rows[1] * (int(data.y.max()) + 1))
+    return f"{rows[0]:,} rows after layer 1, {rows[1]:,} after layer 2", least
+
+
+def toggles(graph: str, kind: str, device: str) -> Case:
+    """Every node, under all masks."""
+    data, models, masks = _drawn(graph, kind, device)
+    what, least = _of_toggles(data, masks)
+    known, masks = profile_models(models, data), masks.to(device)
+    every = torch.arange(data.num_nodes, device=device)
+    return Case(what, least, 0, lambda: toggle_losses(known, data, masks, every))
+
+
+def chains(graph: str, kind: str, device: str) -> Case:
+    """One sweep of eight Gibbs chains."""
+    data, models, masks = _drawn(graph, kind, device)
+    what, least = _of_toggles(data, masks)
+    known = profile_models(models, data)
+    return Case(what, least, 0, lambda: gibbs_masks(known, data, chains=MASKS))
+
+
+def _passes(data: Any) -> tuple[float, float]:
+    """Bytes and operations of one forward pass of a two-layer GCN over a graph."""
+    nodes, edges, classes = data.num_nodes, data.edge_index.shape[1] + data.num_nodes, int(data.y.max()) + 1
+    entries = int((data.x != 0).sum())
+    flop = 2 * (entries * HIDDEN + edges * HIDDEN + nodes * HIDDEN * classes + edges * classes)
+    return 8 * entries + 4 * (edges + nodes) * (HIDDEN + classes), flop
+
+
+def queries(graph: str, device: str) -> Case:
+    """The whole graph and every node alone, asked of all models."""
+    data, models, masks = _drawn(graph, "gcn", device)
+    size, flop = _passes(data)
+    members = np.concatenate([masks[:4].numpy(), ~masks[:4].numpy()])
+
+    def work() -> object:
+        scene = Scene(data, models[0], models[1:], members)
+        return scene.zero_hop, scene.whole_graph
+
+    return Case(f"2 queries, {int((data.x != 0).sum()):,} features", 2 * MODELS * size, 2 * MODELS * flop, work)
+
+
+def training(graph: str, device: str) -> Case:
+    """Nine models in one pass."""
+    data, _, masks = _drawn(graph, "gcn", device)
+    size, flop = _passes(data)
+    members = torch.cat([masks, masks[:1]]).numpy()
+    trainer = GNNTrainer(architecture="gcn", hidden=HIDDEN, epochs=EPOCHS, device=device)
+    # half of the nodes and a quarter of the edges: features count half, and they are what it costs
+    steps = EPOCHS * MODELS * 2 * 0.5
+    seeds = list(range(MODELS))
+    return Case(f"{EPOCHS} epochs", steps * size, steps * flop, lambda: trainer.train_many(data, members, seeds))
+
+
+def trees(rows: int, features: int) -> Case:
+    """One fit of the trees of ``stacked`` and ``g-stacked``."""
+    rng = np.random.default_rng(0)
+    values = rng.normal(size=(rows, features))
+    members = values[:, :3].sum(axis=1) + rng.normal(size=rows) > 0
+    learner = Boosted(examples=rows)
+    levels = np.log2(learner.leaves)
+    least = learner.rounds * levels * rows * (features * learner.share + 8)
+    what = f"{learner.rounds} trees, {rows:,} rows, {features} features"
+    return Case(what, least, 0, lambda: learner.fit(values, members, seed=0))
+
+
+def scores(attack: str, records: int, models: int = 16) -> Case:
+    """The scores of one target."""
+    rng = np.random.default_rng(0)
+    members = np.repeat([[True], [False]], models // 2, axis=1).reshape(-1, 1) ^ (rng.random((1, records)) < 0.5)
+    loss = rng.exponential(np.where(members, 0.5, 1.0))
+    evidence = Evidence(target_loss=loss[0], shadow_loss=loss, shadow_members=members)
+    tuned = create(attack).tuned(evidence)
+    return Case(f"{records:,} records, {models} models", evidence.shadow_loss.nbytes + members.nbytes + 16 * records, 0,
+                lambda: tuned.score(evidence))  # fmt: skip
+
+
+def cases(device: str) -> dict[str, Callable[[], Case]]:
+    """All of them by name; what runs on the CPU alone is left out on a GPU, and the largest on the CPU."""
+    graphs = [(name, kind) for name in ("cora", "pubmed") for kind in ("gcn", "sage", "gat")]
+    named: dict[str, Callable[[], Case]] = {
+        f"toggles: {graph} {kind} {HIDDEN}": partial(toggles, graph, kind, device)
+        for graph, kind in [*graphs, *([("github", "sage")] if device == "cuda" else [])]  # 315 million rows
+    }
+    for graph in ("cora", "pubmed"):
+        named[f"queries: {graph} gcn {HIDDEN}"] = partial(queries, graph, device)
+        named[f"training: {graph} gcn {HIDDEN}"] = partial(training, graph, device)
+    if device == "cpu":
+        for graph in ("cora", "pubmed"):
+            named[f"chains: {graph} gcn {HIDDEN}"] = partial(chains, graph, "gcn", device)
+        named["trees"] = partial(trees, 200_000, 30)
+        for attack in ("base", "lira", "rmia"):
+            named[f"scores: {attack}"] = partial(scores, attack, 100_000)
+    return named
+
+
 def smallest(work: Callable[[], object], device: str, repeats: int) -> float:
-    """Seconds of the fastest of several calls, after one that compiles."""
+    """Seconds of the fastest of several calls, after one that compiles; on the CPU processor seconds."""
+    clock = time.perf_counter if device == "cuda" else time.process_time
     work()
     found = []
     for _ in range(repeats):
-        start = time.perf_counter()
+        start = clock()
         work()
         if device == "cuda":
             torch.cuda.synchronize()
-        found.append(time.perf_counter() - start)
+        found.append(clock() - start)
     return min(found)
 
 
@@ -64,6 +196,12 @@ def bandwidth(device: str) -> float:
     return 2 * values.nbytes / smallest(lambda: other.copy_(values), device, 20)
 
 
+def arithmetic(device: str) -> float:
+    """Operations per second of a product of matrices in float32."""
+    values = torch.rand(2048, 2048, device=device)
+    return 2 * 2048**3 / smallest(lambda: values @ values, device, 10)
+
+
 def main() -> None:
     """Measure every case and write the table."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -72,39 +210,30 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--out", type=Path)
     options = parser.parse_args()
-    speed = bandwidth(options.device)
-    place = torch.cuda.get_device_name() if options.device == "cuda" else f"{torch.get_num_threads()} threads"
+    device = options.device
+    speed, most = bandwidth(device), arithmetic(device)
+    place = torch.cuda.get_device_name() if device == "cuda" else f"{torch.get_num_threads()} thread(s)"
     lines = [
-        f"{place}, torch {torch.__version__}, Python {platform.python_version()}; a copy moves {speed / 1e9:.0f} GB/s. "
-        f"{MODELS} models, {MASKS} masks of half of the nodes, all nodes as targets, two layers.",
+        f"{place}, torch {torch.__version__}, Python {platform.python_version()}, load {os.getloadavg()[0]:.0f}; a "
+        f"copy moves {speed / 1e9:.1f} GB/s, a product does {most / 1e9:.0f} GFLOP/s. {MODELS} models, {MASKS} masks "
+        f"of half of the nodes, all nodes as targets, two layers. {'Wall' if device == 'cuda' else 'Processor'} time, "
+        f"the smallest of {options.repeats} calls.",
         "",
-        "| case | rows after layer 1 | after layer 2 | least GB | bound ms | measured ms | times the bound |",
+        "| case | what | least GB | least GFLOP | bound ms | measured ms | times the bound |",
         "| --- | --- | --- | --- | --- | --- | --- |",
     ]
-    for name, kind, hidden in CASES:
-        case = f"{name}-{kind}"
-        if options.cases not in case:
+    for name, make in cases(device).items():
+        if options.cases not in name:
             continue
-        torch.manual_seed(0)
-        data = load_graph(name)
-        classes, nodes = int(data.y.max()) + 1, data.num_nodes
-        models = [
-            build_gnn(kind, features=data.num_features, hidden=hidden, classes=classes).eval() for _ in range(MODELS)
-        ]
-        masks = torch.rand(MASKS, nodes) < 0.5
-        rows = changed_rows(data.edge_index.numpy(), nodes, masks.numpy())
-        least = MODELS * 2 * 4 * (rows[0] * hidden + rows[1] * classes)
-        data, masks = data.to(options.device), masks.to(options.device)
-        known = profile_models([model.to(options.device) for model in models], data)
-        every = torch.arange(nodes, device=options.device)
-        seconds = smallest(lambda: toggle_losses(known, data, masks, every), options.device, options.repeats)  # noqa: B023
-        bound = least / speed
+        case = make()
+        seconds = smallest(case.work, device, options.repeats)
+        bound = max(case.bytes / speed, case.flop / most)
         lines.append(
-            f"| {case} | {rows[0]:,} | {rows[1]:,} | {least / 1e9:.2f} | {1e3 * bound:.2f} | {1e3 * seconds:.1f} | "
-            f"{seconds / bound:.1f} |"
+            f"| {name} | {case.what} | {case.bytes / 1e9:.3f} | {case.flop / 1e9:.2f} | {1e3 * bound:.2f} | "
+            f"{1e3 * seconds:.1f} | {seconds / bound:.1f} |"
         )
         print(lines[-1], flush=True)
-    name = "limit-gpu.md" if options.device == "cuda" else "limit.md"
+    name = "limit-gpu.md" if device == "cuda" else "limit.md"
     out = options.out or Path(__file__).with_name(name)
     out.write_text("\n".join(lines) + "\n", encoding="utf-8")
 

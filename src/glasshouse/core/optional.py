@@ -6,6 +6,7 @@ torch takes two seconds and 300 MB to import: these questions never import anyth
 from __future__ import annotations
 
 import ast
+import functools
 import importlib
 import inspect
 import sys
@@ -42,6 +43,7 @@ def lazy_exports(package: str) -> tuple[Callable[[str], Any], Callable[[], list[
     return find, lambda: sorted({*vars(sys.modules[package]), *home})
 
 
+@functools.cache  # what is installed is read from files
 def installed_version(package: str) -> str | None:
     """The version of a package; None if it is not installed, as when it is run from a source tree."""
     from importlib import metadata  # takes longer to import than all of this room

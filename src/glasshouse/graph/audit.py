@@ -376,8 +376,10 @@ def _doubts(scene: Scene, trainer: Trainer, data: Data, members: BoolArray) -> t
     ours = isinstance(trainer, GNNTrainer)
     some = slice(_COMPARED if ours else None)
     first, *others = scene.asked
-    shadows = fit_ratios(others[some], scene.data, scene.shadow_members[some])
     target = fit_ratios([first], data, members[np.newaxis])
+    if ours and target[0] >= 1:  # whatever the shadow models' ratios are
+        return ()
+    shadows = fit_ratios(others[some], scene.data, scene.shadow_members[some])
     doubted = [] if ours or not looks_transductive(shadows) else ["all shadow models"]
     if looks_transductive(target, inductive=shadows if ours else None):
         doubted.insert(0, f"the target (its mean loss on members is {target[0]:.2g} times as large there)")

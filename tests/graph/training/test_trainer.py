@@ -111,6 +111,12 @@ def test_watching_does_not_change_what_is_trained() -> None:
     assert same(watched, QUICK(DATA, MEMBERS, 0))
 
 
+def test_layers_keep_nothing_of_the_graph_that_they_were_trained_on() -> None:
+    model = GNNTrainer(architecture="gcn", hidden=4, epochs=2, device="cpu")(DATA, MEMBERS, 0)
+    layers = [layer for layer in model.modules() if isinstance(layer, GCNConv)]
+    assert [(layer.cached, layer._cached_edge_index) for layer in layers] == [(False, None)] * 2
+
+
 def test_the_induced_graph_equals_that_of_pytorch_geometric() -> None:
     graph, theirs = induced(DATA, MEMBERS), DATA.subgraph(torch.from_numpy(MEMBERS))
     assert torch.equal(graph.x, theirs.x)

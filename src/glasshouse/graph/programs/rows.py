@@ -219,7 +219,7 @@ def project(inputs: Tensor, weight: Tensor) -> Tensor:
     models, width, out = weight.shape
     if inputs.shape[1] == 1:
         return (inputs[:, 0] @ weight.transpose(0, 1).reshape(width, models * out)).view(-1, models, out)
-    if out < _COLUMNS and width >= 2 * _COLUMNS and not weight.is_cuda:
+    if out < _COLUMNS and not weight.is_cuda:
         return torch.bmm(weight.transpose(1, 2), inputs.permute(1, 2, 0)).permute(2, 0, 1)
     return torch.bmm(inputs.transpose(0, 1), weight).transpose(0, 1)
 

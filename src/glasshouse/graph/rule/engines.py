@@ -125,11 +125,15 @@ def question_seconds(name: str, models: Stack, question: Question) -> float:
 def _rows(question: Question, hops: int) -> float:
     """How many members are within so many steps of a node, on average, if members are spread evenly."""
     share = float(question.masks.float().mean())
-    degree = torch.bincount(question.edge_index[0], minlength=question.size).double()
-    mean = float(degree.mean()) * share
-    growth = float((degree**2).mean() / degree.mean().clamp(min=1e-9)) * share  # a neighbour has more neighbours
-    rows = 1 + sum(mean * growth**step for step in range(hops))
+    mean, growth = remembered(question.edge_index, ("degrees", question.size), lambda: _degrees(question))
+    rows = 1 + sum(mean * share * (growth * share) ** step for step in range(hops))
     return min(rows, max(share * question.size, 1.0))
+
+
+def _degrees(question: Question) -> tuple[float, float]:
+    """The mean degree, and that of a neighbour, which has more neighbours."""
+    degree = torch.bincount(question.edge_index[0], minlength=question.size).double()
+    return float(degree.mean()), float((degree**2).mean() / degree.mean().clamp(min=1e-9))
 
 
 def shape_of(model: Profiled) -> tuple[object, ...]:

@@ -6,7 +6,8 @@ In a batch, their weights are stacked and the members' graphs lie side by side.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,6 +15,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 from torch_geometric.data import Data
+from torch_geometric.nn import GCNConv
 
 from glasshouse.core.arrays import BoolArray
 from glasshouse.core.errors import InputError, raise_faults
@@ -187,7 +189,8 @@ class GNNTrainer:
             optimizer = self.optimizer(model.parameters())
             # A step is little more than features [n, f] times weights [f, hidden], so nodes x weights show whether it
             # is worth a second thread. Gathering messages is too short to share: threads would wait at each of them.
-            with fitting_threads(model, first.x, batch_size=len(first.x)):
+            one_graph = after_epoch is None and self.batches is None and not self.edge_dropout
+            with fitting_threads(model, first.x, batch_size=len(first.x)), _norms_kept(model, one_graph=one_graph):
                 for epoch in range(1, self.epochs + 1):
                     model.train()
                     for step in steps(epoch):
@@ -261,6 +264,20 @@ class GNNTrainer:
 def _classes(data: Data) -> int:
     """How many classes the labels show; a NaN is none."""
     return int(data.y[data.y >= 0].max()) + 1
+
+
+@contextmanager
+def _norms_kept(model: nn.Module, *, one_graph: bool) -> Iterator[None]:
+    """Let GCN layers of ours keep the weights of the edges while they see one graph, instead of finding them anew."""
+    known = one_graph and type(model) is GNN
+    layers: list[Any] = [layer for layer in model.modules() if known and type(layer) is GCNConv and not layer.cached]
+    for layer in layers:
+        layer.cached = True
+    try:
+        yield
+    finally:
+        for layer in layers:
+            layer.cached, layer._cached_edge_index = False, None
 
 
 def _check_data(data: Any) -> None:

@@ -33,7 +33,11 @@ def starts_of(owner: Tensor, segments: int) -> Tensor:
         >>> starts_of(torch.tensor([0, 0, 2]), 3)
         tensor([0, 2, 2, 3])
     """
-    return torch.searchsorted(owner, torch.arange(segments + 1, device=owner.device))
+    if owner.is_cuda:  # which would wait for the largest owner, to count
+        return torch.searchsorted(owner, torch.arange(segments + 1, device=owner.device))
+    start = owner.new_zeros(segments + 1, dtype=torch.int64)
+    torch.cumsum(torch.bincount(owner, minlength=segments), 0, out=start[1:])
+    return start
 
 
 def bag_sum(table: Tensor, index: Tensor, start: Tensor, weight: Tensor | None = None) -> Tensor:
