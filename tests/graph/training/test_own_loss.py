@@ -165,6 +165,16 @@ def test_kinds_of_nodes_may_have_several_labels() -> None:
     assert found.outcomes["loss"].metrics.auc == pytest.approx(area_under_roc(-own.numpy(), members), abs=1e-6)
 
 
+def test_the_whole_graph_shows_whether_a_model_gives_probabilities() -> None:
+    data = simple_graph(size=NODES, edges=20, seed=5)
+    data.x[:, 0], data.y = torch.linspace(-3, 0.5, NODES), torch.ones(NODES, 1)
+    plain, wrapped = with_outcomes(data, MultiLabelLoss())
+    model = wrapped(lambda x, edge_index: x[:, :1])
+    alone = Data(x=plain.x[-1:], edge_index=plain.edge_index[:, :0])  # a logit of 0.5 could be a probability
+    found = nn.functional.cross_entropy(model(alone), torch.tensor([0]))
+    assert float(found) == pytest.approx(np.log1p(np.exp(-0.5)), abs=1e-5)
+
+
 def test_what_does_not_fit_is_refused_with_what_to_do() -> None:
     data = simple_graph(size=NODES, edges=20, seed=5)
     data.y = torch.randn(NODES)
