@@ -25,7 +25,7 @@ def test_both_audits_take_the_same_names_in_the_same_order_with_the_same_default
     assert next(iter(graph)) == "data"
     shared = [name for name in records if name in graph]
     assert shared == [name for name in graph if name in records]
-    assert set(records) - set(graph) == {"population", "loss"}
+    assert set(records) - set(graph) == {"population"}
     assert set(graph) - set(records) == {"data", "nodes", "ids", "setting", "minutes", "unit"}
     other = {"title", "attacks"}  # a graph has more attacks, and is called one
     for name in set(shared) - other:

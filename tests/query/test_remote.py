@@ -121,7 +121,7 @@ RemoteModel(ask=url, batch_size=8, workers=1, wait=0.001, cache=cache)(numpy.loa
 
 
 def test_after_kill_9_a_run_goes_on_where_it_was(server: Server, tmp_path: Path) -> None:
-    random, running = np.random.default_rng(0), []
+    random, running = np.random.default_rng(0), list[subprocess.Popen[bytes]]()
 
     def faults(number: int, rows: list[Any]) -> int:
         if running and server.answered.total() >= 48:

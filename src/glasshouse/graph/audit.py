@@ -150,8 +150,8 @@ def audit(
     """
     if isinstance(data, HeteroData) or loss is not None:
         same = dict(locals())
-        of_kinds = {name: same[name] for name in ("loss", "model", "members", "trainer", "attacker")}
-        return audit(**same | plain_arguments(data, **of_kinds))
+        changed = {name: same[name] for name in ("loss", "model", "members", "trainer", "attacker")}
+        return audit(**same | plain_arguments(data, **changed))
     if advise is not None:
         same = {name: value for name, value in locals().items() if name not in ("data", "advise")}
         return audit_and_advise(audit, data, budget=advise, usual=GNNTrainer(setting=setting), **same)

@@ -101,7 +101,7 @@ class OwnLoss(QueryOptions):
         loss = self.loss
         if len(rows) > 1 and (settled := getattr(loss, "settled", None)) is not None:
             loss = settled(model, _batch(population, rows[0]))
-        found = [self._asked(model, population, part, loss=loss) for part in rows]
+        found = [asked_losses(loss, model, _batch(population, part)) for part in rows]
         width = max(one["loss"].shape[1] for one in found)
         parts = {}
         for name, first in found[0].items():
@@ -115,30 +115,25 @@ class OwnLoss(QueryOptions):
         if getattr(self.loss, "whole", False):
             return ()
         count = min(2 * ASKED_TWICE, len(population))
-        asked = [self._asked(model, population, np.arange(min(some, count))) for some in (count, ASKED_TWICE)]
+        batches = (_batch(population, np.arange(min(some, count))) for some in (count, ASKED_TWICE))
+        asked = [asked_losses(self.loss, model, one) for one in batches]
         first, again = (np.nansum(one["loss"], axis=1) for one in asked)
         return (UNSTEADY,) if differing(first[: len(again)], again).any() else ()
-
-    def _asked(
-        self, model: Any, population: Population, rows: NDArray[np.intp], *, loss: Loss | None = None
-    ) -> dict[str, NDArray[Any]]:
-        """[B, T] what the loss says about the parts of some records, by name; NaN where a record has no such part."""
-        batch = _batch(population, rows)
-        try:
-            given = (loss or self.loss)(model, batch)
-        except InputError:
-            raise
-        except Exception as error:  # whatever the user's function raises
-            raise InputError(f"loss: the function failed: {first_line(error).rstrip('.')}.") from error
-        return checked_losses(given, batch.ids, self.loss)
 
 
 def _batch(population: Population, rows: NDArray[np.intp]) -> Batch:
     return Batch(select(population.x, rows), population.y[rows], population.ids[rows])
 
 
-def checked_losses(given: Any, ids: NDArray[Any], loss: Loss) -> dict[str, NDArray[Any]]:
-    """[B, T] what a loss said about the parts of the records with these names [B]; refused if they are no losses."""
+def asked_losses(loss: Loss, model: Any, batch: Batch) -> dict[str, NDArray[Any]]:
+    """[B, T] what a loss says about the parts of some records, by name; NaN where a record has no such part."""
+    ids = batch.ids
+    try:
+        given = loss(model, batch)
+    except InputError:
+        raise
+    except Exception as error:  # whatever the user's function raises
+        raise InputError(f"loss: the function failed: {first_line(error).rstrip('.')}.") from error
     told = {name: as_array(one) for name, one in (given if isinstance(given, Mapping) else {"loss": given}).items()}
     losses, count = told.get("loss", np.empty(0)), len(ids)
     if losses.dtype.kind not in "iuf" or losses.ndim not in (1, 2) or len(losses) != count:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -103,3 +103,15 @@ def test_edges_alone_are_checked_where_nothing_else_matters() -> None:
         check_edges(Data(edge_index=torch.tensor([[0], [2]])), 2)
     with pytest.raises(InputError, match="data.edge_weight: has shape"):
         check_edges(Data(edge_index=torch.tensor([[0], [1]]), edge_weight=torch.ones(3)), 2)
+
+
+def test_other_forms_of_graphs_are_refused_with_the_line_that_works() -> None:
+    links = Data(x=torch.eye(2), edge_index=torch.tensor([[0], [1]]), edge_label_index=torch.tensor([[0], [1]]))
+    with pytest.raises(InputError, match=r"data.y: is missing.*Population\(features_of_pairs, edge_label\)"):
+        check_graph(links)
+
+    class OfDGL:
+        ndata: ClassVar[dict[str, torch.Tensor]] = {}
+
+    with pytest.raises(InputError, match=r"Data\(x=g.ndata\['feat'\], edge_index=torch.stack\(g.edges\(\)\)"):
+        check_graph(OfDGL())

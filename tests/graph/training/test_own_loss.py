@@ -94,7 +94,7 @@ def test_the_rule_holds_for_a_loss_of_ones_own(name: str) -> None:
             assert float(found[row, node]) == pytest.approx(float(wanted), abs=1e-5)
 
 
-def trained(data: Data, members: Any, seed: int) -> nn.Module:
+def trained(data: Data, members: Any, seed: int) -> Any:
     """Fitted to the members' outcomes: labels [n, L] or numbers [n]."""
     torch.manual_seed(seed)
     part = data.subgraph(torch.from_numpy(members) & ~data.y.reshape(data.num_nodes, -1).isnan().any(1))
@@ -107,8 +107,7 @@ def trained(data: Data, members: Any, seed: int) -> nn.Module:
         criterion = nn.functional.binary_cross_entropy_with_logits if labels else nn.functional.mse_loss
         criterion(answer, part.y).backward()
         steps.step()
-    model.eval()
-    return model
+    return model.eval()
 
 
 @pytest.mark.parametrize("labels", [3, 0])
@@ -157,13 +156,23 @@ def test_kinds_of_nodes_may_have_several_labels() -> None:
             steps.step()
         return model.eval()
 
-    members = np.arange(60) % 2 == 0
+    members = np.arange(40) % 2 == 0
     model, how = train(data, members, 0), {"members": members, "trainer": train, "shadows": 2}
     found: Any = audit(data, model=model, loss=MultiLabelLoss(), attacks=["loss"], progress=False, **how)
     with torch.no_grad():
         answer = model(data.x_dict, dict.fromkeys(kinds, torch.empty(2, 0, dtype=torch.long)))["paper"].double()
     own = nn.functional.binary_cross_entropy_with_logits(answer, data["paper"].y.double(), reduction="none").sum(1)
     assert found.outcomes["loss"].metrics.auc == pytest.approx(area_under_roc(-own.numpy(), members), abs=1e-6)
+
+
+def test_the_whole_graph_shows_whether_a_model_gives_probabilities() -> None:
+    data = simple_graph(size=NODES, edges=20, seed=5)
+    data.x[:, 0], data.y = torch.linspace(-3, 0.5, NODES), torch.ones(NODES, 1)
+    plain, wrapped = with_outcomes(data, MultiLabelLoss())
+    model = wrapped(lambda x, edge_index: x[:, :1])
+    alone = Data(x=plain.x[-1:], edge_index=plain.edge_index[:, :0])  # a logit of 0.5 could be a probability
+    found = nn.functional.cross_entropy(model(alone), torch.tensor([0]))
+    assert float(found) == pytest.approx(np.log1p(np.exp(-0.5)), abs=1e-5)
 
 
 def test_what_does_not_fit_is_refused_with_what_to_do() -> None:
@@ -187,6 +196,9 @@ def test_what_does_not_fit_is_refused_with_what_to_do() -> None:
         return answer
 
     assert asked(absolute).shape == (NODES, 2)
+    assert with_outcomes(data, absolute)[1](lambda x, edge_index: x[:, 0])(
+        Data(x=torch.zeros(0, FEATURES + 1), edge_index=data.edge_index[:, :0])
+    ).shape == (0, 2)
     with pytest.raises(InputError, match=r"ask model\(batch.x\)"):
         asked(lambda model, batch: model(batch.y))
     with pytest.raises(InputError, match="loss: the function failed: ValueError: no such thing"):

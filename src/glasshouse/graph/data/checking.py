@@ -82,8 +82,11 @@ def graph_faults(
     """
     parts = {name: getattr(data, name, None) for name in ("x", "edge_index", "y")}
     if missing := [name for name, value in parts.items() if value is None]:
-        links = " Models of links are audited by pairs: Population(features_of_pairs, edge_label)."
-        advice = links if getattr(data, "edge_label_index", None) is not None else ""
+        advice = ""
+        if getattr(data, "edge_label_index", None) is not None:
+            advice = " Models of links are audited by pairs: Population(features_of_pairs, edge_label)."
+        elif hasattr(data, "ndata"):
+            advice = " Of DGL's g: Data(x=g.ndata['feat'], edge_index=torch.stack(g.edges()), y=g.ndata['label'])."
         return [f"{place}{name}: is missing; x, edge_index and y are all needed.{advice}" for name in missing]
     if loose := [name for name, value in parts.items() if not isinstance(value, Tensor)]:
         return [f"{place}{name}: {_LOOSE}" for name in loose]

@@ -14,14 +14,14 @@ import torch
 from torch import Tensor, nn
 from torch_geometric.data import Data
 
-from glasshouse.core.errors import InputError, first_line, raise_faults
+from glasshouse.core.errors import InputError, raise_faults
 from glasshouse.core.numerics import loss_to_margin
 from glasshouse.core.outputs import unwrapped
 from glasshouse.graph.data.checking import CheckedGraph, graph_faults
 from glasshouse.graph.models.calls import bind_arguments
 from glasshouse.graph.models.edge_values import held_values
 from glasshouse.graph.models.profile import evaluation_mode
-from glasshouse.query.own_loss import Batch, Loss, checked_losses
+from glasshouse.query.own_loss import Batch, Loss, asked_losses
 
 NO_TRAINER = "trainer: with a loss of your own pass a function (data, members, seed) -> model."
 _LEAST = 1e-6  # added to all losses, which changes no S: near 0 a margin would magnify what float32 rounds
@@ -49,15 +49,10 @@ class LossHead(nn.Module):
 
     def forward(self, answer: Any, outcomes: Tensor) -> Tensor:
         """[n, 2] from an answer about n nodes and outcomes [n, columns]."""
-        batch = self.batch(answer, outcomes)
-        try:
-            given = self.loss(_told, batch)
-        except InputError:
-            raise
-        except Exception as error:  # whatever the user's function raises
-            raise InputError(f"loss: the function failed: {first_line(error).rstrip('.')}.") from error
-        told = np.nansum(checked_losses(given, batch.ids, self.loss)["loss"], axis=1)
-        if told.min(initial=0.0) < -_LEAST:
+        if not len(outcomes):
+            return outcomes.new_zeros(0, 2)
+        told = np.nansum(asked_losses(self.loss, _told, self.batch(answer, outcomes))["loss"], axis=1)
+        if told.min() < -_LEAST:
             raise InputError("loss: a node's must not be negative; add a constant, which changes no attack on graphs.")
         margin = torch.from_numpy(loss_to_margin(told.clip(min=0.0) + _LEAST)).to(outcomes.device, outcomes.dtype)
         return torch.stack([margin / 2, -margin / 2], dim=1)
@@ -93,11 +88,8 @@ class LossModel(nn.Module):
         x = x if self.kind == torch.float32 else x.to(self.kind)
         values = {name: data[name] for name, _ in self.arguments.held}
         if self.arguments.takes_data:
-            answer = self.model(Data(x=x, edge_index=data.edge_index, **values))
-        else:
-            given = {parameter: values[name] for parameter, name in self.arguments.bound}
-            answer = self.model(x, data.edge_index, **given)
-        return answer
+            return self.model(Data(x=x, edge_index=data.edge_index, **values))
+        return self.model(x, data.edge_index, **{place: values[name] for place, name in self.arguments.bound})
 
 
 def with_outcomes(data: Data, loss: Loss) -> tuple[CheckedGraph, Callable[[Any], LossModel]]:
@@ -107,8 +99,10 @@ def with_outcomes(data: Data, loss: Loss) -> tuple[CheckedGraph, Callable[[Any],
     """
     if getattr(loss, "whole", False):
         raise InputError("loss: it needs all records in one batch, and on a graph each node must have its own.")
+    graph: CheckedGraph = CheckedGraph.from_dict({**data.to_dict(), "y": torch.zeros(data.num_nodes or 0)})
+    raise_faults(graph_faults(graph))
     y = getattr(data, "y", None)
-    if not isinstance(y, Tensor) or not isinstance(data.x, Tensor) or y.shape[:1] != data.x.shape[:1]:
+    if not isinstance(y, Tensor) or y.shape[:1] != graph.x.shape[:1]:
         raise InputError("data.y: give the outcomes of every node as a tensor, [n] or [n, L].")
     outcomes = y.reshape(len(y), -1)
     absent = outcomes.isnan() if y.is_floating_point() else outcomes < 0
@@ -116,9 +110,7 @@ def with_outcomes(data: Data, loss: Loss) -> tuple[CheckedGraph, Callable[[Any],
     if bool(lacking.all()) or (y.is_floating_point() and bool((absent.any(dim=1) & ~lacking).any())):
         raise InputError("data.y: give each node all of its outcomes, or NaN for all of one that has none.")
     some = torch.where(lacking[:, None], outcomes[~lacking][:1], outcomes)  # losses of the lacking ones are not used
-    graph: CheckedGraph = CheckedGraph.from_dict(data.to_dict())
     graph.x = torch.cat([data.x.float(), some.to(data.x.device).float()], dim=1)
     graph.y = torch.where(lacking, -1, 0)
-    raise_faults(graph_faults(Data.from_dict(graph.to_dict())))
     head = LossHead(loss, tuple(y.shape[1:]), y.dtype)
     return graph, lambda model: LossModel(model, head, graph, data.x)
