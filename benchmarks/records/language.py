@@ -3,8 +3,8 @@
 On each corpus, a GPT-2 of each size is trained on one part of the texts, and fine-tuned on half of another part: all
 weights, or adapters. The audited texts are the second part. On a CPU they are fewer, and of the small size alone.
 
-Run: python benchmarks/records/language.py FOLDER [--part cost|found] [--device cuda] [--at-once 4] [--tiny]. It writes
-language.md beside itself.
+Run: python benchmarks/records/language.py FOLDER [--part cost|saved|found] [--device cuda] [--at-once 4] [--tiny]. It
+writes language.md beside itself.
 The folder holds NAME.txt, one text per line in random order, and NAME.npz with their token numbers (uint16, one text
 after another) and `sizes`; without the latter, words of the first part are tokens.
 """
@@ -16,6 +16,7 @@ import copy
 import itertools
 import re
 import resource
+import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -31,10 +32,11 @@ from numpy.typing import NDArray
 from torch import nn
 
 from glasshouse import CausalLMTrainer, Evidence, LoRA, Population, TokenLoss, audit, tokenized
-from glasshouse.attacks import create
+from glasshouse.attacks import MinK, create
+from glasshouse.data import complementary_halves
 from glasshouse.evaluation import Metrics, evaluate, tpr_at_fpr
 from glasshouse.evaluation.difference import Difference, tpr_difference
-from glasshouse.evidence import collect
+from glasshouse.evidence import PartLosses, collect, read_evidence, write_evidence
 from glasshouse.pool import ShadowPool
 from glasshouse.query.own_loss import OwnLoss
 
@@ -156,6 +158,7 @@ def measure(corpus: Corpus, size: Size, plan: Plan, tunings: Sequence[str] = TUN
         if result.left_out:
             raise RuntimeError(f"{dict(result.left_out)}")
         scores = {name: result.outcomes[name].scores for name in (*WITH_POOL, *ALONE)}
+        scores["perplexity"] = MinK(share=1.0).score(result.evidence)
         rows.append(row_of(corpus.name, size.name, tuning, result.evidence, scores, members, fpr=plan.fpr))
         print(table(rows[-1:]), flush=True)
     return rows
@@ -243,21 +246,21 @@ def resident() -> float:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3
 
 
-def together(corpus: Corpus, size: Size, plan: Plan) -> list[str]:
-    """Eight adapters in one pass, and one after another."""
+def together(corpus: Corpus, size: Size, plan: Plan, width: int) -> tuple[str, NDArray[np.float32]]:
+    """Eight adapters, so many in one pass: what it took, and all of their weights [8, W]."""
     audited = corpus.population(range(len(corpus.texts) - plan.audited, len(corpus.texts)), plan.length)
     with torch.random.fork_rng():
         torch.manual_seed(0)
         before = gpt2(size, corpus.vocabulary, plan.length)
     pool = ShadowPool.plan(audited, lambda *_: None, shadows=8)
-    lines = []
-    for width in (8, 1):
-        trainer = replace(tuner(before, size, plan, adapters=True), together=width, epochs=max(1, plan.tuning // 2))
-        trainer.train_many(audited, pool.members[:1], [0])  # what is done once, such as choosing kernels
-        seconds, peak, _ = timed(lambda: trainer.train_many(audited, pool.members, list(range(8))), plan.device)  # noqa: B023
-        lines.append(f"| {size.name} | {'together' if width == 8 else 'one by one'} | {seconds:.1f} | {peak:.0f} |")
-        print(lines[-1], flush=True)
-    return lines
+    trainer = replace(tuner(before, size, plan, adapters=True), together=width, epochs=max(1, plan.tuning // 2))
+    trainer.train_many(audited, pool.members[:1], [0])  # what is done once, such as choosing kernels
+    seconds, peak, made = timed(lambda: trainer.train_many(audited, pool.members, list(range(8))), plan.device)
+    line = f"| {size.name} | {'together' if width == 8 else 'one by one'} | {seconds:.1f} | {peak:.0f} |"
+    print(line, flush=True)
+    return line, np.stack(
+        [np.concatenate([one.cpu().numpy().ravel() for one in m.state_dict().values()]) for m in made]
+    )
 
 
 def largest(corpora: Sequence[Corpus], size: Size, plan: Plan) -> str:
@@ -295,6 +298,43 @@ def largest(corpora: Sequence[Corpus], size: Size, plan: Plan) -> str:
     return line
 
 
+def made_up(path: Path, plan: Plan) -> str:
+    """Evidence with the losses of made-up tokens, of nine models, in a file; how large it is."""
+    texts, length = plan.long
+    random, tokens, models = np.random.default_rng(0), texts * length, 9
+    inside = np.concatenate([random.random((1, texts)) < 0.5, complementary_halves(texts, models=models - 1, seed=0)])
+    hard = random.gamma(2.0, 1.5, size=tokens).astype(np.float32)
+    loss = np.empty((models, tokens), dtype=np.float32)
+    for row, members in zip(loss, inside, strict=True):
+        noise = np.exp(random.normal(0, 0.2, tokens).astype(np.float32))
+        row[:] = hard * noise * np.where(np.repeat(members, length), np.float32(0.97), np.float32(1))
+    ends = np.arange(texts + 1) * length
+    compressed = np.zeros((1, tokens), dtype=np.float32)
+    compressed[0, ends[:-1]] = 2 * length
+    details = {"reference": hard[None], "compressed": compressed, "right": (loss < 0.7).astype(np.float32)}
+    details |= {"mean": -0.9 * loss, "spread": 0.3 * loss + 0.5}
+    parts = PartLosses(target=loss[0], shadow=loss[1:], offsets=ends, details=details)
+    sums = parts.sums()
+    evidence = Evidence(target_loss=sums[0], shadow_loss=sums[1:], shadow_members=inside[1:], parts=parts)
+    seconds, _, _ = timed(lambda: write_evidence(path, evidence, members=inside[0]), "cpu")
+    return f"{path.stat().st_size / 1e6:.0f} MB on disk, written in {seconds:.1f} seconds"
+
+
+def attacked(path: Path, name: str) -> str:
+    """What one attack takes on evidence in a file: a row of a table."""
+    reading, read, (evidence, members) = timed(lambda: read_evidence(path), "cpu")
+    started = time.process_time()
+    attack = create(name).tuned(evidence)
+    scores = attack.score(evidence)
+    scored = time.process_time() - started
+    for _ in attack.simulated_scores(evidence):
+        pass
+    simulated = time.process_time() - started - scored
+    line = f"| {name} | {scored:.1f} | {simulated:.1f} | {resident():.0f} | {100 * evaluate(scores, members).auc:.1f} |"
+    print(f"{line} read in {reading:.1f} s, {read:.0f} MB", flush=True)
+    return line
+
+
 def shown(value: float, spread: tuple[float, float]) -> str:
     """A share in per cent, with its interval."""
     return f"{100 * value:.1f} ({100 * spread[0]:.1f}–{100 * spread[1]:.1f})"
@@ -326,18 +366,36 @@ def table(rows: Sequence[Row]) -> str:
     return "\n".join(lines)
 
 
+def alone(work: Callable[..., Any], *given: Any) -> Any:
+    """What a function gives in a process of its own, whose peak of memory is that of the function."""
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
+        return pool.submit(work, *given).result()
+
+
 def cost(corpora: Sequence[Corpus], plan: Plan, machine: str) -> list[str]:
     """What training and asking cost."""
+    trained = [(size, [alone(together, corpora[0], size, plan, width) for width in (8, 1)]) for size in plan.sizes]
+    apart = [
+        f"{np.abs(one - other).max():.1e} ({size.name}, where weights are up to {np.abs(one).max():.2f})"
+        for size, ((_, one), (_, other)) in trained
+    ]
     return [
         f"## What it costs, on {machine}",
         "",
         f"Eight adapters in one pass, on one base, and one after another: {max(1, plan.tuning // 2)} epochs of "
-        f"{plan.audited // 2} texts.",
+        f"{plan.audited // 2} texts. The largest difference of a weight: {', '.join(apart)}.",
         "",
         "| size | adapters | seconds | peak MB |",
         "| --- | --- | --- | --- |",
-        *(line for size in plan.sizes for line in together(corpora[0], size, plan)),
+        *(line for _, both in trained for line, _ in both),
         "",
+        *(asked(corpora, plan) if plan.device == "cuda" else []),  # a CPU would take hours
+    ]
+
+
+def asked(corpora: Sequence[Corpus], plan: Plan) -> list[str]:
+    """What asking models about many long texts costs."""
+    return [
         "Evidence of long texts, from a target and eight shadow models of the largest size.",
         "",
         "| texts × tokens | evidence in MB | seconds to collect | peak MB | of the process | seconds of `base-parts` | "
@@ -348,11 +406,30 @@ def cost(corpora: Sequence[Corpus], plan: Plan, machine: str) -> list[str]:
     ]
 
 
+def saved(folder: Path, plan: Plan) -> list[str]:
+    """What attacks on saved evidence take."""
+    path = folder / "made-up.npz"
+    size = alone(made_up, path, plan)
+    texts, length = plan.long
+    return [
+        "## Attacks on saved evidence, on a CPU",
+        "",
+        f"{texts} made-up texts of {length} tokens, a target and eight shadow models, with all details: {size}. "
+        f"Processor seconds, each attack in a process of its own, which takes {alone(resident):.0f} MB before it maps "
+        f"the file.",
+        "",
+        "| attack | to tune and score | all simulated targets | peak MB | AUC |",
+        "| --- | --- | --- | --- | --- |",
+        *(alone(attacked, path, name) for name in (*ALONE, *WITH_POOL)),
+        "",
+    ]
+
+
 def main() -> None:
     """Measure, and write the tables."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder", type=Path)
-    parser.add_argument("--part", choices=("cost", "found", "all"), default="all")
+    parser.add_argument("--part", choices=("cost", "saved", "found", "all"), default="all")
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--at-once", type=int, default=1, help="audits, each in a process of its own")
     parser.add_argument("--tiny", action="store_true")
@@ -363,8 +440,10 @@ def main() -> None:
     corpora = [Corpus.read(path, words=2000) for path in sorted(given.folder.glob("*.txt"))]
     machine = torch.cuda.get_device_name() if plan.device == "cuda" else "a CPU"
     page = ["# Attacks on fine-tuned language models", ""]
-    page += cost(corpora, plan, f"{machine}, torch {torch.__version__}") if given.part != "found" else []
-    if given.part != "cost":
+    page += cost(corpora, plan, f"{machine}, torch {torch.__version__}") if given.part in ("cost", "all") else []
+    with tempfile.TemporaryDirectory() as folder:
+        page += saved(Path(folder), plan) if given.part in ("saved", "all") else []
+    if given.part in ("found", "all"):
         page += [f"## What is found, on {machine}, torch {torch.__version__}", "", found(plan), ""]
         jobs = [(corpus, size, plan) for size in reversed(plan.sizes) for corpus in corpora]
         with ProcessPoolExecutor(given.at_once, mp_context=get_context("spawn")) as pool:

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 from glasshouse import Evidence, InputError
-from glasshouse.attacks import EZMIA, Attack, MinK, MinKPlusPlus, WindowComparison, Zlib
+from glasshouse.attacks import EZMIA, Attack, LossThreshold, MinK, MinKPlusPlus, WindowComparison, Zlib
 from glasshouse.evidence import PartLosses
 
 # two texts of three and two tokens; of the target: losses, those of the reference, and the rest by hand
 LOSS = -np.log(np.array([0.5, 0.1, 0.2, 0.9, 0.05]))
-REFERENCE = -np.log(np.array([0.4, 0.2, 0.1, 0.9, 0.1]))
+REFERENCE = -np.log(np.array([0.4, 0.2, 0.05, 0.9, 0.1]))
 DETAILS = {
     "reference": REFERENCE[None],
     "right": np.array([[1, 0, 0, 1, 0], [0, 0, 0, 0, 0]]),
@@ -45,10 +45,17 @@ def texts(**details: np.ndarray) -> Evidence:
                 ((np.log(0.9) + 0.5) / 0.5 + (np.log(0.05) + 2) / 2) / 2,
             ],
         ),
-        (EZMIA(), [0.1 / 0.1, 0.0 / 0.05]),  # the second and third token; the fifth
-        # of width 1: the first and the third token of the first text beat the reference
+        # the third token is four times as likely as before, the second half as likely; in the other text only the fifth
+        # changed, to half
+        (EZMIA(), [np.log(4) / np.log(2), 0.0]),
+        # of width 1: the first and the third token of the first text beat the reference; of width 2: the last two
         (WindowComparison(widths=(1,)), [2 / 3, 0.0]),
-        (Zlib(), [-LOSS[:3].sum() / 20, -LOSS[3:].sum() / 10]),
+        (WindowComparison(widths=(1, 2)), [(2 / 3 + 1 / 2) / 2, 0.0]),
+        (WindowComparison(widths=(1, 3)), [(2 / 3 + 1) / 2, 0.0]),  # the second text is too short for width 3
+        # the loss of a whole text, and the logarithm of its perplexity
+        (LossThreshold(), [np.log(0.5 * 0.1 * 0.2), np.log(0.9 * 0.05)]),
+        (MinK(share=1.0), [np.log(0.5 * 0.1 * 0.2) / 3, np.log(0.9 * 0.05) / 2]),
+        (Zlib(), [np.log(0.5 * 0.1 * 0.2) / 3 / 20, np.log(0.9 * 0.05) / 2 / 10]),
     ],
 )
 def test_scores_worked_out_by_hand(attack: Attack, by_hand: list[float]) -> None:

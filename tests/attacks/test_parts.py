@@ -76,3 +76,18 @@ def test_ragged_and_refusals() -> None:
         PartLosses(target=np.ones(3, np.float32), shadow=np.ones((1, 2), np.float32), offsets=np.array([0, 3]))
     with pytest.raises(InputError, match="looks at parts of records, such as tokens, and there are none"):
         PartsBASE().score(Evidence(target_loss=[0.1], shadow_loss=[[0.1]], shadow_members=[[1]]))
+
+
+def test_it_is_tuned_and_refuses_pools_as_the_attack_on_each_part() -> None:
+    evidence, attack = made(1), PartsBASE(mode="offline")
+    assert np.array_equal(attack.tuned(evidence).score(evidence), attack.score(evidence))  # few parts: all of them tune
+    with pytest.raises(InputError, match="out-model"):
+        PartsLiRA(mode="offline").check(np.ones((4, 20), dtype=bool))
+
+
+def test_many_parts_are_tuned_on_some_of_the_records(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("glasshouse.attacks.parts._ENOUGH", 20)
+    evidence, attack = made(1), PartsBASE(mode="offline")
+    few = attack.tuned(evidence).each_
+    assert isinstance(few, BASE)
+    assert few.scale != BASE(mode="offline").tuned(evidence.of_parts()).scale

@@ -111,11 +111,15 @@ def test_attacks_on_language_models_and_their_cost(tmp_path: Path, monkeypatch: 
     monkeypatch.setattr(language, "WITH_POOL", ("base", "base-parts", "stacked"))
     monkeypatch.setattr(language, "RESAMPLED", 20)
     (size,) = language.TINY.sizes
-    plan = replace(language.TINY, audited=80, base=60, length=8, tuning=4, long=(10, 8))
+    plan = replace(language.TINY, audited=80, base=60, length=8, tuning=4, long=(40, 8), fpr=0.05)
     full, adapted = language.measure(corpus, size._replace(full=0.01), plan)
-    assert full.figures["base-parts"][0] > max(0.8, full.figures["loss"][0])
+    assert full.figures["base-parts"].auc > max(0.8, full.figures["loss"].auc)
     assert (full.tuning, adapted.tuning) == ("all weights", "adapters")
     assert full.perplexity[1] < full.perplexity[2]
     assert "| base-parts | " in language.table([full, adapted])
-    assert [line.split(" | ")[1] for line in language.together(corpus, size, plan)] == ["together", "one by one"]
-    assert "10 × 8" in language.largest([corpus], size, plan)
+    (joint, weights), (single, others) = (language.together(corpus, size, plan, width) for width in (8, 1))
+    assert (joint.split(" | ")[1], single.split(" | ")[1]) == ("together", "one by one")
+    np.testing.assert_allclose(weights, others, atol=1e-5)
+    assert "40 × 8" in language.largest([corpus], size, plan)
+    assert "MB on disk" in language.made_up(tmp_path / "made-up.npz", plan)
+    assert language.attacked(tmp_path / "made-up.npz", "base-parts").startswith("| base-parts | ")

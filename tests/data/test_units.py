@@ -74,3 +74,13 @@ def test_a_column_of_units_is_a_mean_or_the_most_frequent_value() -> None:
     assert units.column(np.array(["x", "y", "y", "z"])).tolist() == ["y", "z"]
     assert not units.constant(np.array(["x", "y", "y", "z"]))
     assert units.constant(np.array([2, 2, 2, 5]))
+
+
+def test_units_in_order_have_the_sums_of_units_by_name() -> None:
+    values = np.random.default_rng(0).normal(size=(3, 6))
+    ordered = Units.in_order(np.array(["a", "b", "c"]), np.array([0, 1, 4, 6]))
+    named = Units(["a", "b", "b", "b", "c", "c"])
+    assert np.array_equal(ordered.rows, named.rows)
+    np.testing.assert_allclose(ordered.sums(values), named.sums(values))
+    np.testing.assert_allclose(ordered.means(values[0]), named.means(values[0]))
+    assert ordered.at(np.array([4, 0])).names.tolist() == ["c", "a"]

@@ -88,20 +88,22 @@ class MinKPlusPlus(_OneModel):
 class EZMIA(_OneModel):
     """Error zone (Ilić et al., 2026): at tokens that the model gets wrong, how much more it learned than it forgot.
 
-    Of the changes of the true token's probability against the reference model there, the sum of those upwards over the
-    sum of those downwards.
+    Of the changes of the true token's log-probability against the reference model there, the sum of those upwards over
+    the sum of those downwards. The authors' program leaves out the first token, and gives 0 where nothing was
+    forgotten, which finds no more.
 
     Example:
-        >>> loss, reference = -np.log([0.3, 0.1, 0.9]), -np.log([0.1, 0.2, 0.1])
+        >>> loss, reference = -np.log([0.2, 0.1, 0.9]), -np.log([0.1, 0.2, 0.1])
         >>> round(EZMIA().of_text(loss, reference=reference, right=np.array([0.0, 0.0, 1.0])), 3)
-        2.0
+        1.0
     """
 
+    version: ClassVar[int] = 2
     looks_at: ClassVar[tuple[str, ...]] = ("reference", "right")
 
     def of_text(self, loss: FloatArray, **details: FloatArray) -> float:
         """The ratio of both sums."""
-        change = (np.exp(-loss) - np.exp(-details["reference"]))[details["right"] == 0]
+        change = (details["reference"] - loss)[details["right"] == 0]
         return float(np.maximum(change, 0).sum() / (np.maximum(-change, 0).sum() + 1e-10))
 
 
@@ -133,19 +135,17 @@ class WindowComparison(_OneModel):
 
 @register("zlib")
 @dataclass(frozen=True, kw_only=True)
-class Zlib(Attack):
-    """The loss of a text over the bytes that it needs when compressed (Carlini et al., USENIX Security 2021).
+class Zlib(_OneModel):
+    """The logarithm of a text's perplexity over its bytes when compressed (Carlini et al., USENIX Security 2021).
 
     Example:
-        >>> Zlib().least_models
-        0
+        >>> Zlib().of_text(np.array([1.0, 3.0]), compressed=np.array([10.0, 0.0]))
+        -0.2
     """
 
-    needs_parts: ClassVar[bool] = True
-    least_models: ClassVar[int] = 0
+    version: ClassVar[int] = 2
+    looks_at: ClassVar[tuple[str, ...]] = ("compressed",)
 
-    def score(self, evidence: Evidence) -> FloatArray:
-        """Minus the ratio, [N]."""
-        parts = evidence.require_parts()
-        size = np.add.reduceat(parts.detail("compressed"), parts.offsets[:-1])
-        return np.asarray(-evidence.target_loss / size)
+    def of_text(self, loss: FloatArray, **details: FloatArray) -> float:
+        """Minus the mean loss over the bytes."""
+        return -float(loss.mean() / details["compressed"].sum())
