@@ -31,11 +31,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import torch
-from glasshouse.attacks.stacking.learners import Boosted
 from scipy.sparse import csr_array
 
 from glasshouse import Evidence
 from glasshouse.attacks import create
+from glasshouse.attacks.learners import Boosted
 from glasshouse.graph import GNNTrainer, Scene
 from glasshouse.graph.data.load import load_graph
 from glasshouse.graph.models.networks import build_gnn

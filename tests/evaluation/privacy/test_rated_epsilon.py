@@ -49,6 +49,7 @@ def test_a_prior_that_is_not_even_is_no_leak() -> None:
 @given(scores_and_members(), st.integers(2, 6))
 @settings(max_examples=30)
 def test_the_same_proportions_in_more_records_do_not_lower_it(pair: tuple[FloatArray, BoolArray], copies: int) -> None:
-    scores, members = (np.tile(one, copies) for one in pair)
-    once, more = (rated_epsilon({"a": one}, of, practice={}) for one, of in (pair, (scores, members)))
+    scores, members = pair
+    once = rated_epsilon({"a": scores}, members, practice={})
+    more = rated_epsilon({"a": np.tile(scores, copies)}, np.tile(members, copies), practice={})
     assert more >= once - 1e-8
