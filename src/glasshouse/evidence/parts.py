@@ -99,7 +99,7 @@ class PartLosses:
     def arrays(self) -> dict[str, NDArray[Any]]:
         """All that is known, by the names that a file of evidence has."""
         told = {f"parts_{name}": values for name, values in self.details.items()}
-        return {"target_parts": self.target, "shadow_parts": self.shadow, "part_offsets": self.offsets} | told
+        return {"target_parts": self.target, "shadow_parts": self.shadow, "part_offsets": self.offsets, **told}
 
     def scaled(self, factors: FloatArray) -> PartLosses:
         """With the target's losses of each record multiplied by a factor, [N]."""
