@@ -151,7 +151,8 @@ def _student_log_cdf(value: FloatArray, freedom: FloatArray) -> FloatArray:
 
 
 _MODELS_FOR_OWN_VARIANCE = 16  # with fewer on a side, one variance for all records is better than one per record
-_SETS, _RECORDS = 4, 2**22  # sets of references whose Gaussians are in memory at once, and all of their records
+_SETS = 4  # sets of references whose Gaussians are in memory at once, where records are few
+_RECORDS = 2**22  # of all of these sets, at most
 _LOG_OF_ROOT = np.log(np.sqrt(2 * np.pi))
 
 Side = tuple[FloatArray, FloatArray]  # mean and standard deviation of the margin, [N] each, of in- or out-models
@@ -201,7 +202,8 @@ class LiRA(Attack):
     def simulated_scores(self, evidence: Evidence) -> Iterator[tuple[FloatArray, BoolArray]]:
         """Scores and members of each simulated target: margins are computed once, and a pair shares its Gaussians."""
         statistic, members = evidence.shadow_statistic, evidence.shadow_members
-        for targets, sets in simulated_sets(members, most=max(1, min(_SETS, _RECORDS // evidence.records))):
+        most = int(np.clip(_RECORDS // evidence.records, 1, _SETS))
+        for targets, sets in simulated_sets(members, most=most):
             sides = self._sides_among(evidence, statistic, sets)
 
             def of_target(pair: tuple[int, int], sides: list[list[Side]] = sides) -> FloatArray:

@@ -15,7 +15,7 @@ from glasshouse.attacks.base import BASE
 from glasshouse.attacks.registry import register
 from glasshouse.attacks.regressed import record_folds
 from glasshouse.attacks.shared.prior import check_prior, learned_posterior, prior_weights, with_prior
-from glasshouse.attacks.stacking.features import Usual, record_features, usual_of
+from glasshouse.attacks.stacking.features import Usual, record_features, summed_parts, usual_of
 from glasshouse.attacks.stacking.fitting import (
     Calibrated,
     CrossFit,
@@ -199,7 +199,7 @@ class Stacked(StackedParameters, Attack):
         plan = plan_targets(evidence.shadow_members, targets=self.targets, seed=self.seed, enough=ENOUGH)
         members = evidence.shadow_members[plan.targets]
         simulated = list(zip(plan.references, plan.targets.tolist(), strict=True))
-        usual = [usual_of(evidence, references, mode=self.mode, model=k) for references, k in simulated]
+        usual = [self._usual(evidence, references, model=k) for references, k in simulated]
 
         def rows(number: int, records: Positions) -> NDArray[Any]:
             references, k = simulated[number]
@@ -243,7 +243,7 @@ class Stacked(StackedParameters, Attack):
             panels, group = known.plan.references[place : place + 1], int(known.plan.groups[place])
         found = np.zeros(evidence.records)
         for panel in panels:
-            usual = usual_of(evidence, panel, mode=self.mode)
+            usual = self._usual(evidence, panel)
             for records in in_blocks(np.arange(evidence.records)):
                 rows = self._rows(evidence, panel, usual, records=records)
                 found[records] += known.fit.log_odds(rows, learner=learner, records=records, group=group)
@@ -272,6 +272,14 @@ class Stacked(StackedParameters, Attack):
         known = self._known(evidence)
         for k, odds in zip(known.plan.targets, known.fit.held_out, strict=True):
             yield self._scores(odds, known.share), evidence.shadow_members[k]
+
+    def _usual(self, evidence: Evidence, references: Positions, *, model: int | None = None) -> Usual:
+        """What `_rows` needs to know of all records, with the sums over all of their parts, which take long."""
+        usual = usual_of(evidence, references, mode=self.mode)
+        if evidence.parts is None:
+            return usual
+        view = evidence.among(references, model=model)
+        return usual._replace(summed=summed_parts(view, mode=self.mode, usual=usual))
 
     def _rows(
         self, evidence: Evidence, references: Positions, usual: Usual, *, model: int | None = None, records: Positions

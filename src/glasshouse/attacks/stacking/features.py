@@ -33,14 +33,11 @@ class Usual(NamedTuple):
     # has two models there)
     sides: dict[str, tuple[float, VariancePrior | None]]
     parts: Usual | None = None  # the same of the parts of records, if there are any
-    summed: Mapping[str, FloatArray] = {}  # by `summed_parts`, for these records: it takes long
+    summed: Mapping[str, FloatArray] = {}  # what `summed_parts` found for these records, which takes long
 
 
-def usual_of(evidence: Evidence, references: Positions, *, mode: Mode, model: int | None = None) -> Usual:
-    """The numbers that all records share, from rows of the pool [R, 1] or [R, N], without a copy of the pool.
-
-    The sums over parts are about the target, or about the shadow ``model`` in its place.
-    """
+def usual_of(evidence: Evidence, references: Positions, *, mode: Mode) -> Usual:
+    """The numbers that all records share, from rows of the pool [R, 1] or [R, N], without a copy of the pool."""
     members = evidence.shadow_members[at_rows(references, evidence.records)]
     _check(members, mode)
     known: dict[str, Moments] = {}
@@ -55,8 +52,7 @@ def usual_of(evidence: Evidence, references: Positions, *, mode: Mode, model: in
         return usual
     view = UnitView.of_parts(evidence)
     of_parts = references if references.shape[1] == 1 else references[:, view.units.rows]
-    usual = usual._replace(parts=usual_of(view.rows, of_parts, mode=mode))
-    return usual._replace(summed=summed_parts(evidence.among(references, model=model), mode=mode, usual=usual))
+    return usual._replace(parts=usual_of(view.rows, of_parts, mode=mode))
 
 
 def record_features(evidence: Evidence, *, mode: Mode, usual: Usual | None = None) -> Features:
