@@ -1,6 +1,6 @@
 """Attacks on language models without shadow models: what one model, and the one before fine-tuning, give away.
 
-They cost one query per text and need no training. `base-parts` with a pool finds several times as much.
+They cost one query per text and need no training. `stacked` with a pool finds up to three times as much.
 """
 
 from __future__ import annotations
@@ -88,9 +88,8 @@ class MinKPlusPlus(_OneModel):
 class EZMIA(_OneModel):
     """Error zone (Ilić et al., 2026): at tokens that the model gets wrong, how much more it learned than it forgot.
 
-    Of the changes of the true token's log-probability against the reference model there, the sum of those upwards over
-    the sum of those downwards. The authors' program leaves out the first token, and gives 0 where nothing was
-    forgotten, which finds no more.
+    Of the true token's log-probability there, the sum of its rises against the reference model over that of its falls.
+    The authors' program leaves out the first token, and gives 0 where nothing fell, which finds no more.
 
     Example:
         >>> loss, reference = -np.log([0.2, 0.1, 0.9]), -np.log([0.1, 0.2, 0.1])

@@ -39,7 +39,7 @@ class _Parts(Attack):
 
     def check(self, members: BoolArray) -> None:
         """Refuse a pool that the attack on each part refuses."""
-        self._each.check(members)
+        self.on_part(mode=self.mode).check(members)
 
     def score(self, evidence: Evidence) -> FloatArray:
         """Sums of log ratios, [N]; higher means member."""
@@ -54,15 +54,11 @@ class _Parts(Attack):
         parts = evidence.require_parts()
         most = max(1, int(_ENOUGH * evidence.records / len(parts.target)))
         some = evidence.of_records(some_of(evidence.records, most, 0, "parts"))
-        return dataclasses.replace(self, each_=self._each.tuned(some.of_parts()))
+        return dataclasses.replace(self, each_=self.on_part(mode=self.mode).tuned(some.of_parts()))
 
     @property
     def _joined(self) -> ByUnit:
-        return ByUnit(attack=self.each_ or self._each, power=0.0)
-
-    @property
-    def _each(self) -> Attack:
-        return self.on_part(mode=self.mode)
+        return ByUnit(attack=self.each_ or self.on_part(mode=self.mode), power=0.0)
 
 
 class _LogOdds(BASE):

@@ -246,10 +246,7 @@ class Evidence:
         return self._part(target_logits=None, shadow_logits=None, target_trace=None, parts=parts, public=None, notes=())
 
     def of_parts(self) -> Evidence:
-        """Evidence in which every part of a record, such as a token of a text, is a record of its own, without a name.
-
-        `UnitView.of_parts` knows whose part each is.
-        """
+        """Evidence in which every part of a record, such as a token of a text, is a nameless record of its own."""
         target, shadow, owner = self.require_parts().losses()
         ids = np.broadcast_to(np.str_("(a part)"), owner.shape)  # to name millions would take most of the time
         made = dict.fromkeys(vars(self)) | {"ids": ids, "notes": (), "shadow_members": self.shadow_members[:, owner]}

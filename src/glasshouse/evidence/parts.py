@@ -93,17 +93,13 @@ class PartLosses:
 
     def sums(self) -> FloatArray:
         """[1 + K, N] their sums, of the target and of the shadow models."""
-        every = (self.target[None], self.shadow)
-        return np.concatenate([np.add.reduceat(one, self.offsets[:-1], axis=1, dtype=np.float64) for one in every])
+        every = (self.target, *self.shadow)  # all at once they would be copied
+        return np.stack([np.add.reduceat(one, self.offsets[:-1], dtype=np.float64) for one in every])
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """All that is known, by the names that a file of evidence has."""
-        found: dict[str, NDArray[Any]] = {
-            "target_parts": self.target,
-            "shadow_parts": self.shadow,
-            "part_offsets": self.offsets,
-        }
-        return found | {f"parts_{name}": values for name, values in self.details.items()}
+        told = {f"parts_{name}": values for name, values in self.details.items()}
+        return {"target_parts": self.target, "shadow_parts": self.shadow, "part_offsets": self.offsets, **told}
 
     def scaled(self, factors: FloatArray) -> PartLosses:
         """With the target's losses of each record multiplied by a factor, [N]."""

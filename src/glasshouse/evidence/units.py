@@ -82,8 +82,7 @@ class UnitView:
 
     def simulated(self) -> Iterator[SimulatedTarget[UnitView]]:
         """Each shadow model in turn as the target."""
-        for k in range(len(self.shadow_members)):
-            yield self.simulated_target(k)
+        return map(self.simulated_target, range(len(self.shadow_members)))
 
     def simulated_target(self, k: int) -> SimulatedTarget[UnitView]:
         """Shadow model k as the target."""
