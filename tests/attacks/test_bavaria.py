@@ -131,5 +131,5 @@ def test_four_models_are_enough_for_thresholds_and_two_are_not_enough_for_scores
 def test_students_density_is_that_of_scipy(freedom: float, more: float, far: float, seed: int) -> None:
     random = np.random.default_rng(seed)
     value, mean, scale = far * random.normal(size=50), random.normal(size=50), random.uniform(0.01, 3.0, size=50)
-    each = freedom + more * random.integers(3, size=50)
+    each = np.asarray(freedom + more * random.integers(3, size=50), dtype=np.float64)
     assert (student_log_density(value, each, mean, scale) == student.logpdf(value, each, mean, scale)).all()
