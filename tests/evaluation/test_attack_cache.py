@@ -103,3 +103,22 @@ def test_an_attack_without_fields_is_only_equal_to_itself() -> None:
     cache, attack = AttackCache(evidence), Plain()
     assert cache.simulated(attack) is cache.simulated(attack)
     assert cache.simulated(attack) is not cache.simulated(Plain())
+
+
+class Twice(Plain):
+    """An attack of a user's own that simulates more targets than there are models."""
+
+    name = "twice"
+
+    def simulated_scores(self, view: Evidence) -> Iterator[tuple[FloatArray, BoolArray]]:
+        for _ in range(2):
+            yield from super().simulated_scores(view)
+
+
+def test_more_simulated_targets_than_models_are_taken() -> None:
+    evidence, _ = gaussian_evidence(records=50, models=4, shift=1.5, seed=0)
+    found = AttackCache(evidence).simulated(Twice())
+    assert len(found) == 8
+    for number, (scores, members) in enumerate(found):
+        assert (scores == -evidence.shadow_loss[number % 4]).all()
+        assert (members == evidence.shadow_members[number % 4]).all()

@@ -115,8 +115,10 @@ def simulate(attack: Attack[Any], view: View, *, progress: bool | None = False) 
     for scores, members in every:
         if not found:  # one array, which goes back to the system as a whole when it is not needed any more
             whole = np.empty((targets, len(scores)))
-        whole[len(found)] = scores
-        found.append((whole[len(found)], members))
+        if len(found) < targets:
+            whole[len(found)] = scores
+            scores = whole[len(found)]
+        found.append((scores, members))
     return found
 
 
