@@ -184,7 +184,7 @@ def lowered(runs: int, *, models: int, seed: int = 0) -> tuple[int, int]:
             evidence = Evidence(target_loss=more[0][0], shadow_loss=more[0][1:], shadow_members=more[1][1:])
             result = audit_evidence(evidence, members=more[1][0], attacks=["loss"])
             found, simulated = result.outcomes["loss"], result.outcomes["loss"].simulated
-            told = {
+            told: dict[str, Any] = {
                 "context": dataclasses.replace(result.context, warnings=()),
                 "random_members": None,
                 "privacy": judge_claim(

@@ -18,6 +18,7 @@ from glasshouse.core.errors import InputError
 from glasshouse.evaluation import AttackOutcome, Interval, Metrics, Rate
 from glasshouse.evaluation.groups import GroupLeak
 from glasshouse.evaluation.intervals import SamplingIntervals
+from glasshouse.evaluation.metrics import ENOUGH_WRONG
 from glasshouse.evaluation.pool_size import FewerReferences
 from glasshouse.evaluation.thresholds import DISCOVERY_LEVEL, FlaggedRates, SimulatedFigures, Threshold, flagged_rates
 from glasshouse.report.format import percent, rate, whole
@@ -179,6 +180,11 @@ class RateFigure:
     allowed: int  # how many non-members may be flagged at the wanted rate: it rests on them
     chance: float  # the true-positive rate of scores without any meaning
     reached: bool = True  # False if ties leave no threshold that keeps the wanted rate: ``fpr`` is then above it
+
+    @property
+    def resolved(self) -> bool:
+        """Whether it rests on enough non-members for a bare estimate."""
+        return self.allowed >= ENOUGH_WRONG
 
     @property
     def strength(self) -> float:

@@ -14,8 +14,6 @@ from typing import Any, get_type_hints
 from glasshouse.core.errors import raise_faults, shortened
 from glasshouse.core.table import Table
 from glasshouse.evaluation import Interval, PrivacyVerdict
-from glasshouse.evaluation.declared import DeclaredDraw
-from glasshouse.evaluation.risk import RiskFigures
 from glasshouse.report.advice import Advice
 from glasshouse.report.context import Context
 from glasshouse.report.figures import FIGURES, AttackFigures
@@ -28,8 +26,9 @@ FORMAT = 6
 _KINDS = {  # of what is read as it is written
     name: kind
     for name, kind in get_type_hints(Summary).items()
-    if name not in ("context", "attacks", "top_records", "written", "advice", "draw", "risk")
+    if name not in ("context", "attacks", "top_records", "written", "advice")
 }
+_RARE = ("texts", "draw", "risk")  # left out of the file where there is none
 _KEYS = {"verdict_attack": "headline", "random_members": "drawn", "mismatch": "unlike", "quick_estimate": "estimate"}
 
 
@@ -58,9 +57,7 @@ def metrics_json(summary: Summary) -> dict[str, Any]:
         **{name: dumped[name] for name in ("neighbourhoods", "groups", "worst_cell", "power")},
         "unlike": summary.mismatch,
         "estimate": dumped["quick_estimate"],
-        **({} if summary.texts is None else {"texts": _dumped(_KINDS["texts"], summary.texts)}),
-        **({} if summary.draw is None else {"draw": _dumped(DeclaredDraw, summary.draw)}),
-        **({} if summary.risk is None else {"risk": _dumped(RiskFigures, summary.risk)}),
+        **{name: _dumped(_KINDS[name], value) for name in _RARE if (value := getattr(summary, name)) is not None},
     }
 
 
@@ -95,7 +92,7 @@ def summary_from(metrics: Mapping[str, Any], run: Mapping[str, Any]) -> Summary:
     told |= dict(metrics["target"])
     told |= {name: run[name] for name in ("title", "about", "settings", "versions", "shadow_seconds")}
     told |= {name: run[name] for name in ("author", "redacted") if name in run}  # runs of before have neither
-    plain = {"estimate": None, "unlike": False, "texts": None, **metrics}  # not every run has them
+    plain = {"estimate": None, "unlike": False, **dict.fromkeys(_RARE), **metrics}  # not every run has them
     if privacy := plain["privacy"]:
         plain["privacy"] = {**privacy, "epsilon": privacy["epsilon_lower_bound"] or 0.0}  # null: it is withheld
     read = {name: _adapter(kind).validate_python(plain[_KEYS.get(name, name)]) for name, kind in _KINDS.items()}
@@ -110,8 +107,6 @@ def summary_from(metrics: Mapping[str, Any], run: Mapping[str, Any]) -> Summary:
         ),
         written=moment(run.get("written")),
         advice=_adapter(Advice | None).validate_python(run.get("advice")),
-        draw=_adapter(DeclaredDraw | None).validate_python(metrics.get("draw")),
-        risk=_adapter(RiskFigures | None).validate_python(metrics.get("risk")),
         **read,
     )
 

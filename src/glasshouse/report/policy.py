@@ -14,7 +14,6 @@ from typing import Any, Literal
 
 from glasshouse.core.errors import InputError
 from glasshouse.evaluation import Interval
-from glasshouse.evaluation.metrics import ENOUGH_WRONG
 from glasshouse.report.decision.conclusion import FACTOR, attackers
 from glasshouse.report.figures import FIGURES, AttackFigures, Estimate, Figure, group_estimate
 from glasshouse.report.format import rate, whole
@@ -344,8 +343,8 @@ def _of_verdict_attack(summary: Summary, limit: Limit, end: End) -> Finding:
         return _compared(limit, end, Estimate(found.auc, found.auc_interval), who=found.title)
     shown = found.rate
     if limit.figure == "tpr" and shown is not None and shown.wanted == limit.at_fpr and shown.reached:
-        resolved = shown.allowed >= ENOUGH_WRONG
-        return _compared(limit, end, Estimate(shown.tpr, shown.tpr_interval), who=found.title, resolved=resolved)
+        estimate = Estimate(shown.tpr, shown.tpr_interval)
+        return _compared(limit, end, estimate, who=found.title, resolved=shown.resolved)
     # the verdict is about one rate and the AUC; the same attack's other figures are its own
     return _of_attack(summary.attack(found.attack), limit, end)
 
@@ -357,8 +356,7 @@ def _of_attack(attack: AttackFigures, limit: Limit, end: End) -> Finding:
         where = f" at {rate(at)} FPR; audit with that rate among fprs, and enough records" if at is not None else ""
         return _unknown(limit, f"{attack.name} has no such figure{where}", f"not measured for {attack.name}")
     measured = attack.metrics.rate_at(at) if attack.metrics is not None and at is not None else None
-    resolved = measured is None or measured.allowed >= ENOUGH_WRONG
-    return _compared(limit, end, found, who=attack.name, resolved=resolved)
+    return _compared(limit, end, found, who=attack.name, resolved=measured is None or measured.resolved)
 
 
 def _of_worst(summary: Summary, limit: Limit, end: End) -> Finding:

@@ -10,9 +10,10 @@ from scipy.special import logit
 from scipy.stats import beta
 
 from glasshouse.core.arrays import BoolArray, FloatArray
-from glasshouse.evaluation import judge_claim, roc
+from glasshouse.evaluation import PrivacyVerdict, judge_claim, roc
 from glasshouse.evaluation.intervals import ratio_bound
 from glasshouse.evaluation.privacy.claim import LOOK_ERROR, rated_epsilon
+from glasshouse.report.decision.conclusion import _proven
 from tests.strategies import scores_and_members
 
 
@@ -24,6 +25,13 @@ def test_few_records_that_are_told_apart_are_guesses_that_are_all_right() -> Non
     verdict = judge_claim(None, {"a": scores}, members=members)
     assert verdict.rated == pytest.approx(expected)
     assert judge_claim(None, {"a": scores}, members=members, leak=False).rated == 0.0
+
+
+def test_a_run_of_before_is_rated_by_the_bound_that_it_has() -> None:
+    looks = [list(_proven(PrivacyVerdict(pure=2.0, rated=rated))) for rated in (None, 1.0, 1.7)]
+    assert [len(one) for one in looks] == [1, 0, 1]
+    assert "ε ≥ 2.00" in looks[0][0].reason
+    assert "ε ≥ 1.70" in looks[2][0].reason
 
 
 def test_many_are_a_matter_of_both_ends_and_attacks_without_simulated_targets_share_the_error() -> None:

@@ -205,7 +205,7 @@ class PrivacyVerdict:
     gaussian: GaussianBound = GaussianBound()  # under Gaussian privacy, whatever the records have to do with each other
     independent: GaussianBound = GaussianBound()  # also if guesses about different records are independent
     guessed: Guessed | None = None  # the guesses behind ``pure``, ``epsilon`` and ``gaussian``; None if none were made
-    rated: float = 0.0  # lower bound on ε at δ = 0 by fixed counts, for a rating (`rated_epsilon`)
+    rated: float | None = None  # lower bound on ε at δ = 0 by fixed counts (`rated_epsilon`); None: runs of before
     unit: str = "record"  # whose membership it is about: also a node, or a unit such as a person
     withheld: str = ""  # why no ε is given; empty if one is
 
@@ -301,7 +301,7 @@ def judge_claim(
         (True, 200)
     """
     delta = claim.delta if claim is not None and claim.delta > 0 else USUAL_DELTA
-    about = PrivacyVerdict(claim=claim, delta=delta, confidence=confidence, unit=unit, withheld=withheld)
+    about = PrivacyVerdict(claim=claim, delta=delta, confidence=confidence, rated=0.0, unit=unit, withheld=withheld)
     if withheld or not leak or not scores:
         return about
     practice = practice or {}

@@ -283,10 +283,11 @@ def _in_a_cell(attack: AttackFigures, cell: WorstCell | None, error: float) -> I
 def _proven(privacy: PrivacyVerdict | None) -> Iterator[Look]:
     """The bound on ε at δ = 0 beside ln 5: below that, no attack's TPR exceeds five times its FPR."""
     limit = math.log(FACTOR)
-    if privacy is not None and privacy.rated > limit:
+    if privacy is None:
+        return
+    if (proven := privacy.pure if privacy.rated is None else privacy.rated) > limit:
         yield Look(
             f"lower bound on ε at most {limit:.2f}",
-            f"the attacks show ε ≥ {privacy.rated:.2f} at δ = 0; {limit:.2f} is the logarithm of {FACTOR:g}",
-            f"the attacks prove a privacy loss of at least {privacy.rated:.2f} (limit {limit:.2f}: a factor of "
-            f"{FACTOR:g})",
+            f"the attacks show ε ≥ {proven:.2f} at δ = 0; {limit:.2f} is the logarithm of {FACTOR:g}",
+            f"the attacks prove a privacy loss of at least {proven:.2f} (limit {limit:.2f}: a factor of {FACTOR:g})",
         )

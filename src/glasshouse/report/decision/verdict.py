@@ -86,7 +86,7 @@ def _share(found: VerdictFigures, figure: RateFigure, level: str) -> str:
             f"{text} while {percent(figure.fpr)} of {others} are flagged; scores are tied and no threshold flags "
             f"fewer, so nothing can be measured at {rate(figure.wanted)}; chance identifies {percent(figure.chance)}"
         )
-    few = f", so this rests on {figure.allowed} of them" if figure.allowed < ENOUGH_WRONG else ""
+    few = "" if figure.resolved else f", so this rests on {figure.allowed} of them"
     price = f"{rate(figure.wanted)} of {others} are flagged{few}"
     return f"{text} while {price}; chance identifies {percent(figure.chance)}"
 
@@ -122,7 +122,7 @@ def notes(
             f"flagged. The rate rests on these few, so its interval is wide. For a sharper figure, audit "
             f"{whole(ENOUGH_WRONG / figure.wanted)} non-members."
             for figure in metrics.rates
-            if figure.allowed < ENOUGH_WRONG
+            if not figure.resolved
         ]
     return (*found, *(attack.note for attack in attacks if attack.note))
 
