@@ -265,8 +265,8 @@ def page(
         null_table(found),
         f"Within strata, the statistic alone by code of the benchmark, {runs} nulls: p ≤ 0.05 in "
         + " and in ".join(f"{100 * count / runs:.1f} % ({name})" for name, count in statistic.items())
-        + ". The test is exact: a share of 300 audits that is a little above 5 % is chance (three of ten such counts "
-        "are 5.3 % or more).",
+        + ". The test is exact: a share of 300 audits that is a little above 5 % is chance (16 or more "
+        "of 300 come in 43 % of such counts).",
         f"Coverage of 95 % intervals, {samples} samples of 400 persons (or of 40 sites) each, with replacement; the "
         f"truth is that of all persons. Leaves of five records make the leak moderate; with leaves of one record a "
         f"forest remembers nearly everybody. Near an AUC of 1 few persons carry its variance, so DeLong's interval "

@@ -93,7 +93,7 @@ def shown(model: Any, plan: Plan, population: Population, *, whole: bool = True)
         assert told is not None
         assert declared is not None
         audited = (declared.epsilon, declared.sure, told.independent.epsilon, told.gaussian.epsilon, told.epsilon)
-        np.testing.assert_allclose(audited, bounds, rtol=1e-6)
+        np.testing.assert_allclose(audited, bounds, rtol=1e-3)  # answers of opacus have single precision
     designs = [Design(share, share) for share in (0.02, 0.05, 0.1, 0.2)]
     published = [gaussian_epsilon(mu_lower_bound(count_right(scores, members, one)), DELTA) for one in designs]
     return dict(zip(BOUNDS, bounds, strict=True)), max(published)
@@ -110,8 +110,7 @@ def simulated(
         random = np.random.default_rng((run, round(1000 * epsilon)))
         chosen: Any = canaries if share == 0.5 else crafted
         plan = plan_canaries(population, canaries=chosen, share=share, salt=random.bytes(16).hex())
-        whole = share == 0.5 or run % 10 == 0
-        bounds, published = shown(private_sgd(plan, mu, random), plan, population, whole=whole)
+        bounds, published = shown(private_sgd(plan, mu, random), plan, population, whole=run % 10 == 0)
         for name, value in {**bounds, "published, best number of guesses": published}.items():
             found[name].append(value)
     return found
@@ -203,8 +202,7 @@ def page(
     parts = [
         "# Bounds on ε with coins of our own",
         f"δ = {DELTA:g}, 95 % confidence unless said; {runs} runs of DP-SGD for each plan and ε, planned, trained and "
-        f"audited end to end (of the larger plan every tenth run; the others have the bounds without the audit around "
-        f"them); the truth is that of the noise.",
+        f"audited (every tenth run by a whole audit, the others by its bounds alone); the truth is that of the noise.",
         *(part for name, found in plans.items() for part in (f"## {name}", table(found))),
         "## What they are",
         _TOLD.strip(),

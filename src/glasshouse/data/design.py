@@ -14,6 +14,7 @@ from glasshouse.core.arrays import BoolArray, IntArray
 from glasshouse.core.errors import InputError, shortened
 from glasshouse.core.randomness import generator
 from glasshouse.core.registry import Registry
+from glasshouse.data.members import both_ways, snowball
 from glasshouse.data.units import Units
 
 _UNEQUAL = 0.01  # a p-value: strata whose shares of members differ by more than chance are evened out
@@ -342,39 +343,6 @@ class Snowball(Design):
         return replace(
             found, again=lambda random: snowball(ends, count, wanted, random=random, branching=self.branching)
         )
-
-
-def both_ways(edges: IntArray, count: int) -> tuple[IntArray, IntArray]:
-    """Ends of the edges [2, E] of so many nodes in both directions, once each, in the order of the first."""
-    keys = np.unique(np.concatenate([edges[0] * count + edges[1], edges[1] * count + edges[0]]))
-    return np.divmod(keys, count)
-
-
-def snowball(
-    ends: tuple[IntArray, IntArray], count: int, wanted: int, *, random: np.random.Generator, branching: int | None
-) -> BoolArray:
-    """[count] so many nodes, wave by wave along the edges of `both_ways`; `snowball_subset` of a graph has the rule."""
-    sources, targets = ends
-    inside = np.zeros(count, dtype=np.bool_)
-    wave = np.zeros(0, dtype=np.int64)
-    size = 0
-    while size < wanted:
-        if not len(wave):
-            wave = random.choice(np.flatnonzero(~inside), size=1)
-        else:
-            in_wave = np.zeros(count, dtype=np.bool_)
-            in_wave[wave] = True
-            new = np.flatnonzero(in_wave[sources] & ~inside[targets])  # edges that lead out
-            if branching is not None:
-                new = random.permutation(new)
-                new = new[np.argsort(sources[new], kind="stable")]  # grouped by source, in random order within a group
-                starts = np.searchsorted(sources[new], sources[new])
-                new = new[np.arange(len(new)) - starts < branching]
-            wave = np.unique(targets[new])  # each node outside once
-        wave = random.permutation(wave)[: wanted - size]
-        inside[wave] = True
-        size += len(wave)
-    return inside
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -11,7 +11,7 @@ from glasshouse.core.arrays import BoolArray, FloatArray, IntArray
 from glasshouse.core.errors import InputError, raise_faults
 from glasshouse.core.randomness import generator
 from glasshouse.data import as_members, share_size
-from glasshouse.data.design import both_ways, snowball
+from glasshouse.data.members import both_ways, snowball
 from glasshouse.graph.data.checking import check_edges
 from glasshouse.graph.models.edge_values import EDGE_VALUES
 
