@@ -98,9 +98,9 @@ def table(kept: Sequence[dict[str, Any]]) -> str:
 Written by `python benchmarks/scale/score.py`. {machines}.
 
 `glasshouse score` of made-up losses in a process of its own: reading, attacks, thresholds, all tests and the table;
-*before* is the commit that the change began with. Two seconds of each are the start of Python. Processor time is that of all threads; the clock also counts what
-other work on the machine takes. Memory is the largest resident size less that of the same command on a hundred records;
-the evidence itself is 1 of its multiples.
+*before* is the commit that the change began with. Two seconds of each are the start of Python. Processor time is that
+of all threads; the clock also counts what other work on the machine takes. Memory is the largest resident size less
+that of the same command on a hundred records; the evidence itself is 1 of its multiples.
 
 {chr(10).join(lines)}
 """
