@@ -1,4 +1,4 @@
-"""``glasshouse score`` of saved evidence, from ten thousand records to ten million: processor time, wall clock, memory.
+"""``glasshouse score`` of saved evidence, from ten thousand records on: processor time, wall clock, memory.
 
     python benchmarks/scale/score.py                                  # writes score.md beside itself
     python benchmarks/scale/score.py --against TREE --records 1000000 # also by another checkout, in the same minutes
@@ -95,10 +95,12 @@ def table(kept: Sequence[dict[str, Any]]) -> str:
     machines = "; ".join(dict.fromkeys(one["machine"] for one in kept))
     return f"""# Scoring saved evidence
 
-Written by `python benchmarks/scale/score.py`. {machines}. `glasshouse score` of made-up losses in a process of its own:
-reading, attacks, thresholds, all tests and the table. Processor time is that of all threads; the clock also counts what
-other work on the machine takes. Memory is the largest resident size less that of the same command on a hundred records;
-the evidence itself is 1 of its multiples.
+Written by `python benchmarks/scale/score.py`. {machines}.
+
+`glasshouse score` of made-up losses in a process of its own: reading, attacks, thresholds, all tests and the table;
+*before* is the commit that the change began with. Two seconds of each are the start of Python. Processor time is that
+of all threads; the clock also counts what other work on the machine takes. Memory is the largest resident size less
+that of the same command on a hundred records; the evidence itself is 1 of its multiples.
 
 {chr(10).join(lines)}
 """
