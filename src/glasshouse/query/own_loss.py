@@ -133,7 +133,9 @@ class OwnLoss(QueryOptions):
             )
         for name, one in told.items():
             if one.shape != losses.shape:
-                raise InputError(f"loss: {name!r} has shape {one.shape}, the losses {losses.shape}; give both alike.")
+                raise InputError(
+                    f"loss: {name!r} has shape {one.shape}, and the losses {losses.shape}; give both alike."
+                )
         wide = {name: one.reshape(len(rows), -1) for name, one in told.items()}
         missing = np.isnan(wide["loss"]) & (losses.ndim == 2)
         wrong = not_finite(np.where(missing, 0.0, wide["loss"])) | missing.all(axis=1)
