@@ -123,8 +123,7 @@ class ByUnit(Attack[UnitView]):
 
     def simulated_scores(self, view: UnitView) -> Iterator[tuple[FloatArray, BoolArray]]:
         """Scores and members [U] of each simulated target."""
-        scored = self.scored_
-        every = self.attack.simulated_scores(self._seen(view)) if scored is None else scored
+        every = self.scored_ or self.attack.simulated_scores(self._seen(view))
         for (one, _), members in zip(every, view.shadow_members, strict=True):
             yield self.joined(one, view), members
 

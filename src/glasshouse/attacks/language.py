@@ -28,10 +28,9 @@ class _OneModel(Attack):
     def score(self, evidence: Evidence) -> FloatArray:
         """Scores [N]; higher means member."""
         parts = evidence.require_parts()
-        loss = parts.detail("loss").astype(np.float64)
-        details = {name: parts.detail(name).astype(np.float64) for name in self.looks_at}
+        told = {name: parts.detail(name).astype(np.float64) for name in ("loss", *self.looks_at)}
         return np.array([
-            self.of_text(loss[start:stop], **{name: one[start:stop] for name, one in details.items()})
+            self.of_text(**{name: one[start:stop] for name, one in told.items()})
             for start, stop in itertools.pairwise(parts.offsets)
         ])  # fmt: skip
 

@@ -51,8 +51,7 @@ class _Parts(Attack):
 
     def tuned(self, evidence: Evidence) -> Self:
         """The same attack, its numbers chosen on some of the parts: a few numbers are known well from these."""
-        parts = evidence.require_parts()
-        most = max(1, int(_ENOUGH * evidence.records / len(parts.target)))
+        most = max(1, int(_ENOUGH * evidence.records / len(evidence.require_parts().target)))
         some = evidence.of_records(some_of(evidence.records, most, 0, "parts"))
         return dataclasses.replace(self, each_=self.on_part(mode=self.mode).tuned(some.of_parts()))
 

@@ -162,9 +162,8 @@ class GaussianLoss(OutputLoss):
 
     def of_answer(self, answer: Any, y: NDArray[Any]) -> FloatArray:
         """Losses [B, O], from the highest density on."""
-        return np.asarray(
-            0.5 * ((_fitting(answer, y.shape, "one number per output") - y) / _positive(self.scale, "scale")) ** 2
-        )
+        error = (_fitting(answer, y.shape, "one number per output") - y) / _positive(self.scale, "scale")
+        return np.asarray(0.5 * error**2)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -44,9 +44,7 @@ class TokenLoss:
 
     def __post_init__(self) -> None:
         if self.top is not None and (self.top < 1 or self.details or self.reference is not None):
-            raise InputError(
-                "top: give 1 or more; reference and details need all log-probabilities, so leave them out."
-            )
+            raise InputError("top: give 1 or more; reference and details need all log-probabilities; leave them out.")
 
     @property
     def notes(self) -> tuple[str, ...]:
