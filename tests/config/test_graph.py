@@ -44,9 +44,9 @@ def test_a_graph_file_of_the_users_own_is_found_beside_the_audit_file(tmp_path: 
 
 
 def test_a_file_that_asks_for_edges_is_an_audit_of_edges_with_their_ends(tmp_path: Path) -> None:
-    section = {"network": {"hidden": 8, "epochs": 2}, "pairs": {"count": 40, "others": "random"}}
+    section = {"network": {"hidden": 8, "epochs": 2}, "pairs": {"count": 20, "others": "random"}}
     attacks = [{"name": "g-edge", "prior": "learned"}, "edge-posteriors"]
-    given = {"graph": section, "attacks": attacks, "shadows": 4, "prior": 0.4}
+    given = {"graph": section, "attacks": attacks, "shadows": 2, "prior": 0.4}
     result = run_audit_file(AuditFile.model_validate(given), folder=tmp_path)
     assert list(result.outcomes) == ["g-edge-learned", "edge-posteriors"]
     assert result.context.settings["prior"] == 0.4
