@@ -23,14 +23,21 @@ ATTACKS = ("base", "lira", "g-base")
 
 
 def measured(
-    graph: str, trainer: PrivateGNNTrainer, *, attacks: Sequence[str], shadows: int, nodes: int, seed: int
+    graph: str,
+    trainer: PrivateGNNTrainer,
+    *,
+    attacks: Sequence[str],
+    samples: int,
+    shadows: int,
+    nodes: int,
+    seed: int,
 ) -> tuple[float, ...]:
     """Accuracy on non-members, the largest AUC, the bound at the claim's δ, and whether it contradicts the claim."""
     data = citation_graph(nodes=400) if graph == "citation" else load_graph(graph)
     result = audit(
         data,
         trainer=trainer,
-        attacks=attacks,
+        attacks=[{"name": name, "samples": samples} if name == "g-base" else name for name in attacks],
         shadows=shadows,
         nodes=min(nodes, int(data.num_nodes)),
         evaluation=Evaluation(claim=trainer.claim),
@@ -50,7 +57,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--epsilons", nargs="+", type=float, default=[2.0, 8.0, math.inf])
     parser.add_argument("--attacks", nargs="+", default=list(ATTACKS))
     parser.add_argument("--lr", type=float, default=5.0)
-    for name, value in {"runs": 10, "shadows": 8, "nodes": 2000, "epochs": 30, "degree": 3}.items():
+    sizes = {"runs": 10, "shadows": 8, "nodes": 2000, "samples": 8, "epochs": 30, "degree": 3}
+    for name, value in sizes.items():
         parser.add_argument(f"--{name}", type=int, default=value)
     parser.add_argument("--out", type=Path)
     args = parser.parse_args(arguments)
@@ -59,7 +67,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         "# Node-level privacy",
         "",
         f"*{args.runs} runs each, {args.shadows} shadow models, {args.nodes} nodes audited at most, attacks "
-        f"{', '.join(args.attacks)}; {args.epochs} steps, learning rate {args.lr:g}, degrees of at most "
+        f"{', '.join(args.attacks)} ({args.samples} training sets sampled); "
+        f"{args.epochs} steps, learning rate {args.lr:g}, degrees of at most "
         f"{args.degree}, δ = 1e-5, a linear model on features beside means over "
         "neighbours. Mean over runs; the bound is the largest.*",
         "",
@@ -72,7 +81,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
                 trainer = PrivateGNNTrainer(
                     epsilon=epsilon, hops=hops, epochs=args.epochs, lr=args.lr, degree=args.degree
                 )
-                size = {"attacks": args.attacks, "shadows": args.shadows, "nodes": args.nodes}
+                size = {name: getattr(args, name) for name in ("attacks", "samples", "shadows", "nodes")}
                 some = np.array([measured(graph, trainer, seed=seed, **size) for seed in range(args.runs)])
                 accuracy, area = 100 * some[:, :2].mean(axis=0)
                 broken = "-" if math.isinf(epsilon) else f"{int(some[:, 3].sum())} of {args.runs}"

@@ -2,12 +2,15 @@ from __future__ import annotations
 
 import dataclasses
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from pydantic import ValidationError
 
-from glasshouse.config import AuditFile, run_audit_file
+from glasshouse import InputError
+from glasshouse.compute import LocalProcesses
+from glasshouse.config import AuditFile, run_audit_file, with_options
 from glasshouse.config.graph import GraphSection, NetworkSection
 from glasshouse.graph import GNNTrainer
 
@@ -38,6 +41,39 @@ def test_a_graph_file_of_the_users_own_is_found_beside_the_audit_file(tmp_path: 
     assert result.members.sum() == 80
     assert list(result.outcomes) == ["base", "g-base-mia"]
     assert "The graph has edge_weight, which the model does not use." in result.context.notes
+
+
+def test_a_file_that_asks_for_edges_is_an_audit_of_edges_with_their_ends(tmp_path: Path) -> None:
+    section = {"network": {"hidden": 8, "epochs": 2}, "pairs": {"count": 20, "others": "random"}}
+    attacks = [{"name": "g-edge", "prior": "learned"}, "edge-posteriors"]
+    given = {"graph": section, "attacks": attacks, "shadows": 2, "prior": 0.4}
+    result = run_audit_file(AuditFile.model_validate(given), folder=tmp_path)
+    assert list(result.outcomes) == ["g-edge-learned", "edge-posteriors"]
+    assert result.context.settings["prior"] == 0.4
+    assert result.context.settings["pairs that are not edges"] == "random"
+    assert all(len(str(name).split(" - ")) == 2 for name in result.records()["id"])
+    assert GraphSection(pairs={}).arguments(folder=Path(), seed=0)["members"] is None  # type: ignore[arg-type]
+    some = GraphSection(pairs={}, fraction=0.3).arguments(folder=Path(), seed=0)  # type: ignore[arg-type]
+    assert some["members"].mean() == pytest.approx(0.3, abs=0.01)
+
+
+@pytest.mark.parametrize(
+    "given", [{"minutes": 3}, {"pool": "models"}, {"advise": 1}, {"public": 0.2}, {"graph": {"nodes": 9, "pairs": {}}}]
+)
+def test_what_an_audit_of_edges_does_not_use_is_refused(given: dict[str, Any]) -> None:
+    with pytest.raises(ValidationError, match="an audit of edges"):
+        AuditFile.model_validate({"graph": {"pairs": {}}} | given)
+
+
+def test_options_of_the_command_line_are_checked_for_edges_too(tmp_path: Path) -> None:
+    config = AuditFile.model_validate({"graph": {"pairs": {"count": 9}}})
+    assert with_options(config, shadows=6).graph == config.graph
+    with pytest.raises(InputError, match="--minutes: an audit of edges"):
+        with_options(config, minutes=3)
+    with pytest.raises(InputError, match=r"graph\.pairs"):
+        with_options(config, nodes=30)
+    with pytest.raises(InputError, match="--workers: an audit of edges"):
+        run_audit_file(config, folder=tmp_path, compute=LocalProcesses(workers=2))
 
 
 def test_the_default_section_is_the_synthetic_graph_and_says_so() -> None:

@@ -44,6 +44,13 @@ def test_both_kinds_of_attack_land_in_one_table_and_one_report(result: AuditResu
     assert result.context.train_accuracy > 0.95
     assert result.context.shadow_seconds is not None
     assert result.records()["degree"].min() >= 0
+    flagged = {name: result.records()[f"{name}_decision"] for name in result.outcomes}
+    alone = flagged["base"] | flagged["lira"]
+    around = flagged["g-classifier"] | flagged["g-base-mia"] | flagged["g-base-gibbs"]
+    exposed = result.records()["exposed_by"]
+    assert ((exposed == "itself") == alone).all()
+    assert ((exposed == "neighbours") == (around & ~alone)).all()
+    assert "exposed by" in page
     assert page.count('class="ego"') == 40
 
 

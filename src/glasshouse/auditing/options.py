@@ -57,7 +57,7 @@ OPTIONS = {
 
 
 def option(
-    default: Any, *, file: str = "", of: Sequence[str] = ("records", "a graph", "evidence"), was: str = ""
+    default: Any, *, file: str = "", of: Sequence[str] = ("records", "a graph", "edges", "evidence"), was: str = ""
 ) -> Any:
     """An option in a group, which the audits in ``of`` use.
 
@@ -136,7 +136,7 @@ class Evaluation:
 
     fprs: Sequence[float] | None = option(None, file="list[Share] | None")
     threshold: ThresholdRule = option("mean", file='Literal["mean", "max"]', was="policy")
-    groups: Mapping[str, ArrayLike] | None = option(None)
+    groups: Mapping[str, ArrayLike] | None = option(None, of=("records", "a graph", "evidence"))
     words: Sequence[Sequence[str]] | None = option(None, of=("records", "evidence"))
     claim: PrivacyClaim | Mapping[str, float] | None = option(None, file="ClaimSection | None")
     design: Design | str | Mapping[str, Any] | None = option(None, file="str | dict[str, Any] | None")

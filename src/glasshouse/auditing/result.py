@@ -132,6 +132,9 @@ class AuditResult:
         false-discovery rate at which the record is flagged, without use of the true members; ``…_stability`` is the
         share of smaller pools with which the record is still flagged (for attacks that are cheap enough).
 
+        Of a node that is flagged, ``exposed_by`` says what gives it away: ``"itself"`` if an attack that looks at it
+        alone flags it, ``"neighbours"`` if only attacks that look at the graph do.
+
         Of units such as persons it also has ``records`` (how many each has), ``risk`` (the share of the simulated
         targets with this unit inside in which the verdict attack identifies it), ``risk_by`` (the attack that does so
         most often) and ``risk_chance`` (the chance that guessing would do so as often).
@@ -147,6 +150,8 @@ class AuditResult:
             columns["records"] = self.by_unit.units.sizes
         if self.risk is not None:
             columns |= {"risk": self.risk.identified, "risk_by": self.risk.by, "risk_chance": self.risk.chance}
+        if self.surroundings is not None and (exposed := self._exposed_by()) is not None:
+            columns["exposed_by"] = exposed
         columns |= self.groups
         for name, outcome in self.outcomes.items():
             columns[f"{name}_score"] = outcome.scores
@@ -162,6 +167,17 @@ class AuditResult:
             if threshold is not None and outcome.stability is not None:
                 columns[f"{name}_stability"] = outcome.stability
         return Table(columns)
+
+    def _exposed_by(self) -> np.ndarray | None:
+        """[N] by which kind of attack each node is flagged; None unless attacks of both kinds have a threshold."""
+        flagged: dict[str, np.ndarray] = {}
+        for outcome in self.outcomes.values():
+            if (threshold := outcome.first_threshold) is not None and not outcome.attack.knows_truth:
+                kind = outcome.attack.kind
+                flagged[kind] = outcome.flagged(threshold) | flagged.get(kind, np.zeros(1, dtype=np.bool_))
+        if not {"records", "graph"} <= flagged.keys():
+            return None
+        return np.where(flagged["records"], "itself", np.where(flagged["graph"], "neighbours", ""))
 
     def rows(self) -> Table:
         """One row per record inside the audited units: id, unit, membership if known, and each attack's own score.

@@ -143,9 +143,15 @@ def audit_targets(
     return SeveralTargets(tuple(results), confidence)
 
 
-def audit_of(data: Any) -> Callable[..., AuditResult]:
-    """The audit for this kind of data; without the extra ``graph``, that of records, which says what it takes."""
+def audit_of(data: Any, *, edges: bool = False) -> Callable[..., AuditResult]:
+    """The audit for this kind of data, of a graph's nodes or its ``edges``.
+
+    Without the extra ``graph`` it is that of records, which says what it takes.
+    """
     if isinstance(data, Population) or importlib.util.find_spec("torch_geometric") is None:
         return audit
     # an optional extra, and a later room
-    return cast("Callable[..., AuditResult]", importlib.import_module("glasshouse.graph").audit)
+    return cast(
+        "Callable[..., AuditResult]",
+        getattr(importlib.import_module("glasshouse.graph"), "audit_edges" if edges else "audit"),
+    )

@@ -21,7 +21,7 @@ from glasshouse.auditing.options import GROUPS
 from glasshouse.auditing.plan import read_plan
 from glasshouse.auditing.result import AuditResult
 from glasshouse.auditing.targets import audit_of
-from glasshouse.compute import Compute
+from glasshouse.compute import Compute, ThisProcess
 from glasshouse.config.data import Data, DigitsData
 from glasshouse.config.graph import GraphSection
 from glasshouse.config.trainers import TrainerSection
@@ -219,10 +219,14 @@ class AuditFile(_Options):
             raise ValueError(f"{both[0]}: cannot be used together with graph. Leave one of them out.")
         if self.is_graph and self.shadows < 2:
             raise ValueError("shadows: an audit without shadow models is for records; a graph needs 2 or more.")
-        kind = "a graph" if self.is_graph else "records"
+        pairs = self.graph is not None and self.graph.pairs is not None
+        kind = "edges" if pairs else "a graph" if self.is_graph else "records"
         for one in (field for group in GROUPS.values() for field in dataclasses.fields(group)):
-            if one.name in self.model_fields_set and kind not in one.metadata["of"]:
+            if one.metadata["file"] and one.name in self.model_fields_set and kind not in one.metadata["of"]:
                 raise ValueError(f"{one.name}: an audit of {kind} does not use it; leave it out.")
+        given = self.model_fields_set | (self.graph.model_fields_set if self.graph else set())
+        if pairs and (unused := given & {"advise", "attacker", "minutes", "nodes", "pool", "setting"}):
+            raise ValueError(f"{min(unused)}: an audit of edges does not use it; leave it out.")
         if self.minutes is not None and not self.is_graph:
             raise ValueError("minutes: only the audit of a graph has a time budget; leave it out for records.")
         if self.is_graph and self.plan is not None:
@@ -264,7 +268,11 @@ def with_options(config: AuditFile, **given: Any) -> AuditFile:
     faults = []
     if nodes is not None and not config.is_graph:
         faults.append("--nodes: a sample of nodes is for graphs, and this audit is of records. Leave it out.")
-    kind: dict[str, Any] = {"graph": {}} if config.is_graph else {"data": {"name": "digits"}}
+    kind: dict[str, Any] = (
+        {"graph": {} if config.graph is None else {"pairs": config.graph.pairs}}
+        if config.is_graph
+        else {"data": {"name": "digits"}}
+    )
     try:
         checked = AuditFile.model_validate(kind | given)
     except pydantic.ValidationError as error:
@@ -275,6 +283,8 @@ def with_options(config: AuditFile, **given: Any) -> AuditFile:
     raise_faults(faults)
     update = {name: getattr(checked, name) for name in given}
     if nodes is not None:
+        if config.graph is not None and config.graph.pairs is not None:
+            raise InputError("--nodes: the file asks for an audit of edges; say how many under graph.pairs.")
         update["graph"] = (config.graph or GraphSection()).model_copy(update={"nodes": nodes})
     return config.model_copy(update=update)
 
@@ -313,7 +323,12 @@ def prepared(
         section = config.graph or GraphSection()
         with reading:
             arguments = section.arguments(folder=folder, seed=config.seed, attacker=config.group("attacker"))
-            check_shadows(config.shadows, len(arguments["members"]))
+            check_shadows(config.shadows, int(arguments["data"].num_nodes))
+        if section.pairs is not None:
+            if not isinstance(compute, ThisProcess | None):
+                raise InputError("--workers: an audit of edges runs in one process; leave it out.")
+            common = {name: value for name, value in common.items() if name not in ("pool", "compute", "advise")}
+            return Prepared(data=arguments.pop("data"), arguments=arguments | common)
         return Prepared(data=arguments.pop("data"), arguments={**arguments, **common, "minutes": config.minutes})
     with reading:
         data = (config.data or DigitsData(name="digits")).load(folder, config.seed)
@@ -342,7 +357,7 @@ def prepared(
 def run_audit_file(config: AuditFile, *, folder: Path, progress: bool | None = None, **reading: Any) -> AuditResult:
     """Run the audit that a file describes; ``reading`` are the other options of `prepared`."""
     found = prepared(config, folder=folder, **reading)
-    result = audit_of(found.data)(found.data, **found.arguments, progress=progress)
+    result = audit_of(found.data, edges="edges" in found.arguments)(found.data, **found.arguments, progress=progress)
     context = dataclasses.replace(result.context, author=config.author, notes=(*found.said, *result.context.notes))
     return dataclasses.replace(result, context=context)
 
@@ -359,6 +374,8 @@ def advise_audit_file(
 ) -> Advice:
     """Try the defences that fit the trainer of a file; options as of `glasshouse.advise` and `prepared`."""
     found = prepared(config, folder=folder, **reading)
+    if "edges" in found.arguments:
+        raise InputError("graph.pairs: defences are tried for nodes alone; leave pairs out to try them.")
     given = found.arguments | {"minutes": minutes, "pool": pool, "most_accuracy": most_accuracy, "progress": progress}
     given.pop("advise")  # minutes after an audit
     return advise(found.data, **given)

@@ -64,12 +64,19 @@ class AttackerSection(Strict):
     imagined_edges: Annotated[float, Field(ge=0)] = 0.0
 
 
+class PairsSection(Strict):
+    """How many edges are audited, and what the other pairs are that are not edges of the target."""
+
+    count: Positive = 500
+    others: Literal["distance", "random", "held out"] = "distance"
+
+
 class GraphSection(Strict):
     """A graph by name or file, its network, how the target's members are drawn, and which nodes are audited.
 
     A graph in two tables (csv or parquet) has its nodes as ``name`` and its edges as ``edges``; see `load_graph` for
     what else it may say. ``nodes`` is a number of nodes to draw at random, or a list of nodes: their ids as text, or
-    their positions.
+    their positions. With ``pairs``, edges are audited instead; all nodes are members unless ``fraction`` is given.
     """
 
     name: str = "synthetic"
@@ -84,6 +91,7 @@ class GraphSection(Strict):
     fraction: Share = 0.5
     attacker: AttackerSection = AttackerSection()
     nodes: Nodes | None = None
+    pairs: PairsSection | None = None
 
     @model_validator(mode="before")
     @classmethod
@@ -101,7 +109,7 @@ class GraphSection(Strict):
         return given
 
     def arguments(self, *, folder: Path, seed: int, attacker: Attacker = Attacker()) -> dict[str, Any]:
-        """The arguments of `glasshouse.graph.audit` that this section decides."""
+        """The arguments of `glasshouse.graph.audit`, or of `audit_edges`, that this section decides."""
         from glasshouse.graph import load_graph, noisy_edges, snowball_subset
         from glasshouse.graph.data.load import GRAPH_FILES
         from glasshouse.graph.data.tables import TABLES
@@ -126,6 +134,10 @@ class GraphSection(Strict):
             classes = int(data.y.max()) + 1
             inside = [network.hidden] * min(network.layers, 1000)
             check_network([int(data.x.shape[1]), *inside, classes], place="graph.network.hidden")
+        if self.pairs is not None:
+            some = members if self.model_fields_set & {"drawn", "fraction"} else None
+            wanted = {"edges": self.pairs.count, "others": self.pairs.others, "attacker": attacker}
+            return {"data": data, "members": some, "trainer": self.network.build(), **wanted}
         theirs = self.attacker.network.build(self.setting) if self.attacker.network else None
         known = None
         if self.attacker.missing_edges or self.attacker.imagined_edges:

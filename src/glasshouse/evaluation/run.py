@@ -216,6 +216,7 @@ def run_attack(
 def _prior_of(attack: Attack[Any], view: View, prior: float | ArrayLike) -> float | ArrayLike:
     """The prior of the audited records, [] or [N], that an attack's scores are meant for: its own, or the given one."""
     own = getattr(attack, "prior", None)
+    own = None if isinstance(own, str) or callable(own) else own  # a rule, whose answer only the attack knows
     if own is not None and (np.ndim(own) == 0 or attack.kind == "records"):
         return np.asarray(own)
     wide = prior if own is None else own  # one number per record of the population

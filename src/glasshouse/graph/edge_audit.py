@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from torch_geometric.data import Data
 
 from glasshouse.attacks.attack import AttackChoice, chosen_attacks
-from glasshouse.auditing.options import Evaluation
+from glasshouse.auditing.options import Attacker, Evaluation, check_options, documented
 from glasshouse.auditing.result import AuditResult
 from glasshouse.auditing.steps import audit_view, check_attacks, checked_rates, library_versions
 from glasshouse.core.arrays import BoolArray
@@ -48,6 +48,7 @@ _NO_COIN = (
 )
 
 
+@documented
 def audit_edges(
     data: Data,
     *,
@@ -59,7 +60,7 @@ def audit_edges(
     others: Others = "distance",
     shadows: int = 8,
     mode: Mode = "online",
-    prior: float = 0.5,
+    attacker: Attacker = Attacker(),
     evaluation: Evaluation = Evaluation(),
     seed: int = 0,
     title: str = "Edge audit of a graph neural network",
@@ -74,17 +75,10 @@ def audit_edges(
         model: the target, trained on the members and the edges between them. None trains one.
         members: [n] which nodes trained the target; all by default. Pairs of these nodes are audited.
         trainer: ``(data, members, seed) -> model``, as the target was trained; by default `GNNTrainer`.
-        attacks: attacks on edges and on records by name, or objects.
         edges: how many edges are audited, with as many pairs that are not edges of the target.
         others: what these pairs are: ``"distance"``, ``"random"`` or ``"held out"``; see `candidate_edges`. Edges are
             held out only from a target that is trained here.
-        shadows: how many shadow models; each trains on a random half of the pairs as edges, in complementary pairs.
-        mode: ``"online"`` or ``"offline"``, where only models that were trained without an edge are compared with.
-        prior: λ, the share of edges among the pairs that the attacker expects.
-        evaluation: how the attacks are judged.
-        seed: of every random choice.
-        title: of the report.
-        progress: whether to show bars.
+        attacker: its ``prior`` is the share of edges among the pairs that it expects.
 
     Example:
         >>> from glasshouse.graph import citation_graph
@@ -95,6 +89,7 @@ def audit_edges(
         array(['g-edge'], dtype='<U6')
     """
     graph = checked_graph(data)
+    check_options(attacker, evaluation, "edges")
     if evaluation.design is not None:
         raise InputError("design: which pairs are edges of a training graph is drawn by this audit; leave it out.")
     if trainer is None and model is not None:
@@ -112,7 +107,7 @@ def audit_edges(
     part.ids = np.asarray(names)[nodes].tolist()  # the ends keep their names
     pairs = candidate_edges(part, count=edges, others=others, seed=seed)
     fprs = checked_rates(evaluation.fprs, pairs.present)
-    made = chosen_attacks(attacks, offers=("records", "edges"), mode=mode, prior=prior, seed=seed, fprs=fprs)
+    made = chosen_attacks(attacks, offers=("records", "edges"), mode=mode, prior=attacker.prior, seed=seed, fprs=fprs)
     plan = complementary_halves(len(pairs.present), models=shadows, seed=seed)
     made, left_out = check_attacks(made, plan, named=attacks is not EDGE_ATTACKS)
     target = model
@@ -129,7 +124,7 @@ def audit_edges(
         )
     ]
     seconds = time.perf_counter() - began
-    scene = EdgeScene(pairs.known, target, models, plan, pairs=pairs.pairs, ids=pairs.ids)
+    scene = EdgeScene(pairs.known, target, models, plan, pairs=pairs.pairs, ids=pairs.ids, others=others)
     context = Context(
         title=title,
         about=f"{len(pairs.present)} pairs of nodes were audited: {edges} edges, and {_OTHERS[others]}.",
@@ -142,7 +137,7 @@ def audit_edges(
             "trainer": described(usual),
             "unit": "edge",
             "pairs that are not edges": others,
-            "prior": prior,
+            "prior": attacker.prior,
             "accuracy on training nodes": round(node_accuracy(target, graph, nodes, setting="inductive"), 3),
         },
         versions=library_versions("torch-geometric"),
@@ -157,7 +152,7 @@ def audit_edges(
         evaluation=dataclasses.replace(evaluation, fprs=fprs),
         context=context,
         progress=progress,
-        prior=prior,
+        prior=attacker.prior,
         left_out=left_out,
         known=Known(x=np.stack([pairs.distance, alike], axis=1).astype(np.float64), labels=alike),
         estimated=False,

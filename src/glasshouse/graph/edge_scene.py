@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -17,11 +17,12 @@ from glasshouse.core.digests import digest_arrays
 from glasshouse.core.errors import InputError
 from glasshouse.data import as_ids, as_members
 from glasshouse.evidence import Evidence, Kind
-from glasshouse.evidence.simulation import SimulatedTarget, check_simulation, reference_rows
+from glasshouse.graph.data.audited_edges import Others
 from glasshouse.graph.data.checking import CheckedGraph, checked_graph
 from glasshouse.graph.models.networks import Model, model_device
 from glasshouse.graph.models.profile import AnyModel, Profiled, profile_models, raw_models
 from glasshouse.graph.rule.edge_toggles import EdgeEngine, EdgeQuestion, answer_edges, ask_edges, edge_influences
+from glasshouse.graph.scene import PooledScene
 
 
 class _Pool:
@@ -29,12 +30,13 @@ class _Pool:
 
     def __init__(self, models: Sequence[AnyModel], data: CheckedGraph) -> None:
         self.models: list[Profiled] = profile_models(models, data)
+        self.device = model_device(raw_models(models))
         self.signals: dict[tuple[str, str, int], FloatArray] = {}  # by masks, engine and model, [M, P] each
         self.influences: dict[int, FloatArray] = {}  # by model, [P]
 
 
 @dataclass(frozen=True, eq=False, init=False, repr=False)
-class EdgeScene:
+class EdgeScene(PooledScene):
     """One target and some pairs of nodes of its training graph; which of them were edges is not in it.
 
     Args:
@@ -44,6 +46,7 @@ class EdgeScene:
         shadow_members: [K, P] which of the pairs were edges in the training of which shadow model.
         pairs: [2, P] the ends of each pair.
         ids: [P] names of the pairs; by default their ends.
+        others: how the pairs were chosen that are not edges of the target; see `candidate_edges`.
 
     Example:
         >>> from glasshouse.graph.models.networks import build_gnn
@@ -60,7 +63,8 @@ class EdgeScene:
     pairs: IntArray
     ids: TextArray
     _pool: _Pool
-    _places: IntArray  # [1 + K] where the target and the shadow models are in the pool
+    others: Others
+    _places: tuple[int, slice | IntArray]
 
     def __init__(
         self,
@@ -71,6 +75,7 @@ class EdgeScene:
         *,
         pairs: ArrayLike,
         ids: Sequence[Any] | NDArray[Any] | None = None,
+        others: Others = "distance",
     ) -> None:
         graph, ends = checked_graph(data), np.asarray(pairs, dtype=np.int64)
         if ends.ndim != 2 or len(ends) != 2 or not ends.size:
@@ -86,17 +91,13 @@ class EdgeScene:
             pairs=ends,
             ids=as_ids(names, ends.shape[1], place="ids"),
             _pool=pool,
-            _places=np.arange(1 + len(shadows)),
+            others=others,
+            _places=(0, slice(1, None)),
         )
         self.question(np.zeros((1, ends.shape[1]), dtype=np.bool_))  # what is wrong with the pairs shows here
 
     def __repr__(self) -> str:
         return f"EdgeScene({self.data.num_nodes} nodes, {len(self.ids)} pairs, {len(self.shadows)} shadow models)"
-
-    @property
-    def models(self) -> list[Model]:
-        """The target first, then the shadow models."""
-        return [self.target, *self.shadows]
 
     @property
     def offers(self) -> tuple[Kind, ...]:
@@ -110,24 +111,25 @@ class EdgeScene:
     def question(self, masks: BoolArray) -> EdgeQuestion:
         """The question about masks [M, P], where the models are."""
         given = torch.from_numpy(masks), torch.from_numpy(self.pairs)
-        return ask_edges(self.data, *given, device=model_device(raw_models(self._pool.models)))
+        return ask_edges(self.data, *given, device=self._pool.device)
 
     def toggled(self, masks: BoolArray, *, engine: EdgeEngine = "auto") -> FloatArray:
         """S under sampled masks [M, P], for target and shadow models, [1 + K, M, P]; no model is asked twice."""
         known, key = self._pool.signals, digest_arrays([masks])
-        missing = [at for at in self._places.tolist() if (key, engine, at) not in known]
+        places = self._own(range(len(self._pool.models)))
+        missing = [at for at in places if (key, engine, at) not in known]
         if missing:
             if len(known) > 8 * len(self._pool.models):  # the answers about eight sets of masks
                 known.clear()
-                missing = self._places.tolist()
+                missing = places
             found = answer_edges([self._pool.models[at] for at in missing], self.question(masks), engine)
             known.update({(key, engine, at): one for at, one in zip(missing, found.cpu().numpy(), strict=True)})
-        return np.stack([known[key, engine, at] for at in self._places.tolist()])
+        return np.stack([known[key, engine, at] for at in places])
 
     @property
     def influence(self) -> FloatArray:
         """[P] how far the target's answer about one end of each pair follows the features of the other."""
-        place = int(self._places[0])
+        place = self._places[0]
         if place not in self._pool.influences:
             question = self.question(np.zeros((1, len(self.ids)), dtype=np.bool_))
             self._pool.influences[place] = edge_influences(self._pool.models[place], question).cpu().numpy()
@@ -136,11 +138,17 @@ class EdgeScene:
     @property
     def posteriors(self) -> FloatArray:
         """[n, C] the target's class probabilities on the graph that the attacker knows."""
-        asked = self._pool.models[int(self._places[0])]
+        return self._probabilities(self._own(self._pool.models)[:1], self.data)
+
+    def expected_posteriors(self, data: Data) -> FloatArray:
+        """[n, C] the shadow models' mean class probabilities on a graph of the same nodes."""
+        return self._probabilities(self._own(self._pool.models)[1:], data)
+
+    def _probabilities(self, models: Sequence[Profiled], data: Data) -> FloatArray:
+        graph = Data(x=data.x, edge_index=data.edge_index).to(self._pool.device)
         with torch.no_grad():
-            known = self.question(np.zeros((1, len(self.ids)), dtype=np.bool_)).graph.graph()
-            found: FloatArray = asked.logits(known).double().softmax(1).cpu().numpy()
-        return found
+            found = [one.logits(graph).double().softmax(1).cpu().numpy() for one in models]
+        return np.asarray(np.mean(found, axis=0))
 
     @cached_property
     def evidence(self) -> Evidence:
@@ -172,32 +180,3 @@ class EdgeScene:
     def of_nodes(self, evidence: Evidence, pairs: slice) -> Evidence:
         """The evidence about these pairs, which are all of them."""
         return evidence
-
-    def simulated(self) -> Iterator[SimulatedTarget[EdgeScene]]:
-        """Each shadow model in turn as the target, judged by the others without its complement."""
-        check_simulation(len(self.shadows))
-        for k in range(len(self.shadows)):
-            yield self.simulated_target(k)
-
-    def simulated_target(self, k: int) -> SimulatedTarget[EdgeScene]:
-        """Shadow model k as the target."""
-        return SimulatedTarget(self._among(self._references(k), self._places[1 + k]), self.shadow_members[k])
-
-    def in_place_of(self, k: int) -> EdgeScene:
-        """The same target, compared only with the references of simulated target k."""
-        return self._among(self._references(k), self._places[0])
-
-    def _references(self, k: int) -> IntArray:
-        rows = reference_rows(self.shadow_members, k)
-        if rows.shape[1] != 1:
-            raise InputError("shadow_members: draw shadow models in complementary pairs or at random.")
-        return rows[:, 0]
-
-    def _among(self, others: IntArray, target: np.int64) -> EdgeScene:
-        places = np.concatenate([[target], self._places[1:][others]])
-        first, *rest = raw_models([self._pool.models[at] for at in places.tolist()])
-        scene = object.__new__(EdgeScene)
-        shared = {name: vars(self)[name] for name in ("data", "pairs", "ids", "_pool")}
-        own = {"target": first, "shadows": tuple(rest), "shadow_members": self.shadow_members[others]}
-        vars(scene).update({**shared, **own, "_places": places})
-        return scene

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import abc
 import hashlib
 import math
 import tempfile
@@ -9,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, fields
 from functools import cached_property
-from typing import Any, TypeVar, cast
+from typing import Any, Self, TypeVar, cast
 
 import numpy as np
 import torch
@@ -62,8 +63,79 @@ class _Pool:
         return _Pool, (self.models, self.kept, self.level)
 
 
+class PooledScene(abc.ABC):
+    """What scenes of nodes and of pairs share: models in places of a pool, and each of them as a simulated target."""
+
+    target: Model
+    shadows: tuple[Model, ...]
+    shadow_members: BoolArray
+    _pool: Any  # its ``models``, perhaps profiled, and what they answered
+    _places: tuple[int, slice | IntArray]  # where the target and the shadow models are in the pool
+
+    @property
+    @abc.abstractmethod
+    def labelled(self) -> slice | IntArray:
+        """Where the entries of ``shadow_members`` are that a model can be asked about."""
+
+    @abc.abstractmethod
+    def audited(self, values: ArrayLike) -> NDArray[Any]:
+        """The entries of what is audited, [N]."""
+
+    @property
+    def models(self) -> list[Model]:
+        """The target first, then the shadow models."""
+        return [self.target, *self.shadows]
+
+    def simulated(self) -> Iterator[SimulatedTarget[Self]]:
+        """Each shadow model in turn as the target, judged by the others without its complement; and who trained it."""
+        check_simulation(len(self.shadows))
+        for k in range(len(self.shadows)):
+            yield self.simulated_target(k)
+
+    def simulated_target(self, k: int) -> SimulatedTarget[Self]:
+        """Shadow model k as the target; see `simulated`."""
+        return SimulatedTarget(self._among(self.references_of(k), model=k), self.audited(self.shadow_members[k]))
+
+    def in_place_of(self, k: int) -> Self:
+        """The same target, compared only with the references of simulated target k."""
+        return self._among(self.references_of(k))
+
+    def references_of(self, k: int) -> IntArray:
+        """[R] the shadow models that simulated target k is compared with."""
+        rows = reference_rows(self.shadow_members[:, self.labelled], k)
+        if rows.shape[1] != 1:
+            raise InputError("shadow_members: on graphs, draw shadow models in complementary pairs or at random.")
+        return rows[:, 0]
+
+    def _own(self, pool: Sequence[T]) -> list[T]:
+        """The target's and the shadow models' entries of a list with one per model of the pool."""
+        target, shadows = self._places
+        others = pool[shadows] if isinstance(shadows, slice) else [pool[k] for k in shadows]
+        return [pool[target], *others]
+
+    def _among(self, others: IntArray, *, model: int | None = None) -> Self:
+        """The target, or shadow model k in its place, with some of the shadow models as references.
+
+        The graph was checked, and answers that are known are not asked for again.
+        """
+        own, shadows = self._places
+        positions = np.arange(len(self._pool.models))[shadows]
+        return self._but(
+            target=self.target if model is None else self.shadows[model],
+            shadows=tuple(self.shadows[j] for j in others),
+            shadow_members=self.shadow_members[others],
+            _places=(own if model is None else positions[model], positions[others]),
+        )
+
+    def _but(self, **changed: Any) -> Self:
+        """The same scene with other fields; it is not checked again."""
+        scene = object.__new__(type(self))
+        vars(scene).update({one.name: getattr(self, one.name) for one in fields(cast("Any", self))} | changed)
+        return scene
+
+
 @dataclass(frozen=True, eq=False, init=False, repr=False)
-class Scene:
+class Scene(PooledScene):
     """One target on one graph, as an attacker sees it. It does not hold who trained the target.
 
     It keeps what models answered, so that attacks do not ask again: the last toggled answers up to 1 GiB, and the
@@ -142,11 +214,6 @@ class Scene:
 
     def __repr__(self) -> str:
         return f"Scene({self.data.num_nodes} nodes, {len(self.nodes)} audited, {len(self.shadows)} shadow models)"
-
-    @property
-    def models(self) -> list[Model]:
-        """The target first, then the shadow models."""
-        return [self.target, *self.shadows]
 
     @property
     def asked(self) -> list[Profiled]:
@@ -256,12 +323,6 @@ class Scene:
         """The models with their profiles, the target first; every model of the pool is profiled once."""
         return self._own(self._pool.profiled(self.data, parts=True))
 
-    def _own(self, pool: Sequence[T]) -> list[T]:
-        """The target's and the shadow models' entries of a list with one per model of the pool."""
-        target, shadows = self._places
-        others = pool[shadows] if isinstance(shadows, slice) else [pool[k] for k in shadows]
-        return [pool[target], *others]
-
     def keeping(self) -> AbstractContextManager[None]:
         """Inside this block the graph is sent to a device once, for all questions about the scene's models."""
         return self._pool.memory.open()
@@ -270,50 +331,9 @@ class Scene:
     def _answers(self) -> dict[tuple[object, ...], FloatArray]:
         return {}
 
-    def simulated(self) -> Iterator[SimulatedTarget[Scene]]:
-        """Each shadow model in turn as the target, judged by the others without its complement; and who trained it."""
-        check_simulation(len(self.shadows))
-        for k in range(len(self.shadows)):
-            yield self.simulated_target(k)
-
-    def simulated_target(self, k: int) -> SimulatedTarget[Scene]:
-        """Shadow model k as the target; see `simulated`."""
-        return SimulatedTarget(self._among(self._references_of(k), model=k), self.shadow_members[k][self.nodes])
-
-    def in_place_of(self, k: int) -> Scene:
-        """The same target, compared only with the references of simulated target k."""
-        return self._among(self._references_of(k))
-
     def of_records(self, rows: IntArray) -> Scene:
         """The same scene of which only some of the audited nodes, by their places among them, are audited."""
         return self._but(nodes=self.nodes[rows])
-
-    def _but(self, **changed: Any) -> Scene:
-        """The same scene with other fields; it is not checked again."""
-        scene = object.__new__(Scene)
-        vars(scene).update({one.name: getattr(self, one.name) for one in fields(self)} | changed)
-        return scene
-
-    def _references_of(self, k: int) -> IntArray:
-        """[R] the shadow models that simulated target k is compared with."""
-        rows = reference_rows(self.shadow_members[:, self.labelled], k)
-        if rows.shape[1] != 1:
-            raise InputError("shadow_members: on graphs, draw shadow models in complementary pairs or at random.")
-        return rows[:, 0]
-
-    def _among(self, others: IntArray, *, model: int | None = None) -> Scene:
-        """The target, or shadow model k in its place, with some of the shadow models as references.
-
-        The graph was checked, and answers that are known are not asked for again.
-        """
-        own, shadows = self._places
-        positions = np.arange(len(self._pool.models))[shadows]
-        return self._but(
-            target=self.target if model is None else self.shadows[model],
-            shadows=tuple(self.shadows[j] for j in others),
-            shadow_members=self.shadow_members[others],
-            _places=(own if model is None else positions[model], positions[others]),
-        )
 
     def _evidence(self, query: str, edges: Tensor | None) -> Evidence:
         """Losses and logits of all models on all nodes, asked with the edges at these positions, or with all."""

@@ -206,6 +206,7 @@ def _columns(summary: Summary) -> dict[str, tuple[str, bool]]:
         "label": ("class", False),
         "member": ("member", False),
         "degree": ("degree", True),
+        "exposed_by": ("exposed by", False),
         "records": ("records", True),
         "risk": ("risk", True),
         f"{best}_score": (f"{best} score", True),

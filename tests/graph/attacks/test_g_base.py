@@ -10,6 +10,7 @@ import torch
 from glasshouse import InputError
 from glasshouse.core.arrays import BoolArray
 from glasshouse.evaluation import auc
+from glasshouse.evaluation.run import run_attack
 from glasshouse.graph import GBASE, Scene
 from glasshouse.graph.attacks.g_base import with_truth
 from glasshouse.graph.rule.reference import reference_losses
@@ -82,6 +83,8 @@ def test_a_prior_of_each_node_moves_the_posterior() -> None:
     plain, moved = (GBASE(sampler=fixed, samples=3, prior=some).score(scene) for some in (0.5, prior))
     assert moved[0] > plain[0]
     assert moved[1] == plain[1]
+    by_rule = run_attack(GBASE(sampler=fixed, samples=3, prior=lambda seen: prior), scene, fprs=())
+    np.testing.assert_array_equal(by_rule.scores, moved)
     with pytest.raises(InputError, match="3 numbers for 240 nodes"):
         GBASE(prior=[0.5, 0.5, 0.5]).score(scene)
 

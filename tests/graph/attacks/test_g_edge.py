@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from scipy.special import expit
+from scipy.special import expit, logit
 from torch import Tensor, nn
 from torch_geometric.data import Data
 from torch_geometric.nn import SAGEConv, SGConv
@@ -17,7 +17,20 @@ from torch_geometric.utils import to_undirected
 from glasshouse import InputError
 from glasshouse.attacks import BASE, create
 from glasshouse.core.arrays import BoolArray
-from glasshouse.graph import EdgeInfluence, EdgeScene, GEdge, GroundTruth
+from glasshouse.data import complementary_halves
+from glasshouse.evaluation import auc
+from glasshouse.graph import (
+    CandidateEdges,
+    EdgeInfluence,
+    EdgeScene,
+    GEdge,
+    GroundTruth,
+    candidate_edges,
+    citation_graph,
+)
+from glasshouse.graph.attacks.g_edge import learned_prior
+from glasshouse.graph.models.networks import build_gnn
+from glasshouse.graph.sampling.posterior import log_odds
 from tests.graph.random_graphs import CLASSES, FEATURES, random_models
 
 PAIRS = np.array([[0, 1, 2, 0], [2, 4, 5, 5]])
@@ -119,6 +132,62 @@ def test_samplers_give_graphs_and_those_of_nodes_are_refused() -> None:
         GEdge(sampler="gibbs")
     with pytest.raises(InputError, match="no out-model"):
         GEdge(mode="offline").check(np.ones((2, 4), dtype=bool))
+
+
+def wide_scene(others: Any, shadows: int = 4) -> tuple[EdgeScene, CandidateEdges]:
+    data = citation_graph(nodes=200, classes=3)
+    pairs = candidate_edges(data, count=60, others=others)
+    torch.manual_seed(0)
+    models = [build_gnn("gcn", features=data.x.shape[1], hidden=8, classes=3).eval() for _ in range(shadows + 1)]
+    members = complementary_halves(120, models=shadows, seed=0)
+    return EdgeScene(pairs.known, models[0], models[1:], members, pairs=pairs.pairs, others=others), pairs
+
+
+def test_a_learned_prior_tells_edges_from_random_pairs_without_the_target_or_the_audited_pairs() -> None:
+    scene, pairs = wide_scene("random")
+    prior = learned_prior(scene)
+    assert auc(prior, pairs.present) > 0.8
+    assert ((prior > 0) & (prior < 1)).all()
+    other = EdgeScene(
+        scene.data,
+        lambda x, edges: x[:, :3],
+        scene.shadows,
+        ~scene.shadow_members,
+        pairs=scene.pairs,
+        others="random",
+    )
+    np.testing.assert_array_equal(learned_prior(other), prior)
+    half, _ = wide_scene("held out")
+    np.testing.assert_array_equal(learned_prior(half), 0.5)
+    np.testing.assert_array_equal(GEdge(prior="learned").score(half) > 0.5, GEdge().score(half) > 0.5)
+
+
+def test_beside_a_learned_prior_the_rule_weighs_as_simulated_targets_say() -> None:
+    scene, _ = wide_scene("random")
+    attack, masks = GEdge(prior="learned", samples=1), np.zeros((1, 120), dtype=bool)
+    signals = scene.toggled(masks)
+    odds = np.stack([log_odds(signals[1 + k, 0], signals[1 + scene.references_of(k), 0]) for k in range(4)])
+    signs = np.where(scene.shadow_members, 1.0, -1.0)
+    weights = np.linspace(0.0, 400.0, 4001)
+    losses = [np.logaddexp(0.0, -weight * signs * odds).sum() for weight in weights]
+    found = attack._log_odds(scene, signals, None)[0] / GEdge()._log_odds(scene, signals, None)[0]
+    np.testing.assert_allclose(found, weights[np.argmin(losses)], atol=0.2)
+    assert attack.label == "g-edge-learned"
+
+
+def test_a_prior_may_be_a_function_of_the_scene_or_one_number_for_each_pair() -> None:
+    scene = scene_of()
+    by_pair = [0.1, 0.9, 0.5, 0.2]
+    attack = GEdge(prior=lambda seen: by_pair if seen is scene else 1 / 0)
+    np.testing.assert_array_equal(attack.score(scene), GEdge(prior=by_pair).score(scene))
+    plain = np.zeros((1, 4), dtype=bool)
+    odds = [logit(GEdge(prior=one, sampler=lambda *_: plain, samples=1).score(scene)) for one in (by_pair, 0.5)]
+    np.testing.assert_allclose(odds[0] - odds[1], logit(by_pair), atol=1e-8)
+    for wrong, words in (("similar", 'Use a number or "learned"'), (lambda _: 2.0, "between 0 and 1")):
+        with pytest.raises(InputError, match=words):
+            GEdge(prior=wrong).score(scene)
+    with pytest.raises(InputError, match="3 numbers for 4 edges"):
+        GEdge(prior=lambda _: [0.5, 0.4, 0.3]).score(scene)
 
 
 def test_influence_is_that_of_whole_graph_passes() -> None:

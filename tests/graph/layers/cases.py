@@ -31,6 +31,7 @@ from torch_geometric.nn import (
     RGCNConv,
     SAGEConv,
     SGConv,
+    SimpleConv,
     SSGConv,
     SuperGATConv,
     TAGConv,
@@ -49,7 +50,7 @@ class TwoLayers(nn.Module):
         super().__init__()
         self.first, self.last, self.values = make(FEATURES, HIDDEN), make(HIDDEN, CLASSES), values
         self.first_too = isinstance(self.first, GCN2Conv | FAConv)  # they get the first values beside their own
-        self.same_width = self.first_too or isinstance(self.first, APPNP | LGConv)
+        self.same_width = self.first_too or isinstance(self.first, APPNP | LGConv | SimpleConv)
         if self.same_width:
             self.into = nn.Linear(FEATURES, CLASSES)
         if values == "encoded":
@@ -126,6 +127,9 @@ CASES: dict[str, tuple[Callable[[int, int], Any], str]] = {
     "APPNP": (lambda a, b: APPNP(K=2, alpha=0.2), ""),
     "APPNP weights": (lambda a, b: APPNP(K=2, alpha=0.2, add_self_loops=False), "weight"),
     "SSGConv": (lambda a, b: SSGConv(a, b, alpha=0.1, K=2), "weight"),
+    "SimpleConv mean": (lambda a, b: SimpleConv(aggr="mean"), ""),
+    "SimpleConv weights": (lambda a, b: SimpleConv(aggr="mean"), "weight"),
+    "SimpleConv root": (lambda a, b: SimpleConv(combine_root="sum"), ""),
     "LGConv": (lambda a, b: LGConv(), ""),
     "LGConv weights": (lambda a, b: LGConv(normalize=False), "weight"),
     "ChebConv": (lambda a, b: ChebConv(a, b, K=3), ""),

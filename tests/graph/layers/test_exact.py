@@ -20,6 +20,7 @@ from tests.graph.layers.cases import CASES, CLASSES, FEATURES, HIDDEN, TwoLayers
 
 ASKED_THEMSELVES = {  # no type, or edge values that the type does not understand
     "SAGEConv std",
+    "SimpleConv root",
     "GraphConv weights max",
     "GraphConv gated",
     "GCNConv gated",

@@ -14,7 +14,8 @@ from glasshouse.training.batches import ModuleBatch
 from tests.graph.layers.cases import CASES, TwoLayers, messy_graph
 from tests.graph.training.many.plans import train_by_plan
 
-APART = {"SAGEConv std", "GENConv powermean", "RGCNConv bases"}  # no type, or options that the type does not know
+# no type, or options that the type does not know
+APART = {"SAGEConv std", "SimpleConv root", "GENConv powermean", "RGCNConv bases"}
 MEMBERS = np.random.default_rng(0).random((2, 12)) < 0.8
 TRAINED = [name for name, (_, values) in CASES.items() if values in ("", "weight", "kinds") and name not in APART]
 TRAINED = [name for name in TRAINED if name not in ("GATConv weight as feature", "ChebConv weights")]

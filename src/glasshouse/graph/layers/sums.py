@@ -84,6 +84,10 @@ def _graph_conv(o: Operations, layer: pyg.GraphConv, x: Any, edge_weight: Any = 
     return o.max(x, **maps) if layer.aggr == "max" else o.sum(x, norm=_mean(layer), **maps)
 
 
+def _simple(o: Operations, layer: pyg.SimpleConv, x: Any, edge_weight: Any = None) -> Any:
+    return o.sum(x, norm=_mean(layer), weight=edge_weight)
+
+
 def _mean(layer: Any) -> Any:
     return "mean" if layer.aggr == "mean" else "none"
 
@@ -178,6 +182,10 @@ def _takes_steps(layer: Any) -> bool:
     return adds(layer) and layer.K > 0
 
 
+def _adds_alone(layer: pyg.SimpleConv) -> bool:
+    return layer.aggr in ("add", "sum", "mean") and layer.combine_root is None
+
+
 def _has_full_weights(layer: pyg.RGCNConv) -> bool:
     return layer.aggr in ("add", "sum", "mean") and layer.num_bases is None and layer.num_blocks is None
 
@@ -208,6 +216,7 @@ for _one in (
         both_ways=True,
     ),
     LayerType(convolution=pyg.GraphConv, formula=_graph_conv, edges=_WEIGHT, **with_options(_adds_or_more)),
+    LayerType(convolution=pyg.SimpleConv, formula=_simple, edges=_WEIGHT, **with_options(_adds_alone)),
     LayerType(convolution=pyg.SAGEConv, formula=_sage, **with_options(_adds_or_more)),
     LayerType(convolution=pyg.GINConv, formula=_gin, modules=("nn",)),
     LayerType(convolution=pyg.GCN2Conv, formula=_gcn2, nodes=("x_0",), edges=_WEIGHT),

@@ -274,18 +274,15 @@ def _steps_of(models: Sequence[Profiled]) -> tuple[list[tuple[Any, list[Call]]],
     if profile.program is not None and all(one.edges == () for one in profile.program.messages):
         calls = [dict(enumerate(model.profile.program.calls(cast("Any", model.root)))) for model in models]  # type: ignore[union-attr]
         return [(step, [one[at][1] for one in calls]) for at, (step, _) in calls[0].items()], profile.program.output
-    whole = MessageStep(
-        name="logits",
-        module="",
-        inputs=("x",),
-        edges=(),
-        args=(),
-        kwargs={},
-        hops=max(1, profile.hops),
-        both_ways=bool(profile.both_ways),
-    )
+    whole = _whole(profile.hops, both_ways=bool(profile.both_ways))
     asked = [lambda x, edges, model=model: model.logits(Data(x=x, edge_index=edges)) for model in models]
     return [(whole, asked)], "logits"
+
+
+def _whole(hops: int, *, both_ways: bool) -> MessageStep:
+    """A model as one step."""
+    own: dict[str, Any] = {"edges": (), "args": (), "kwargs": {}}
+    return MessageStep(name="logits", module="", inputs=("x",), hops=max(1, hops), both_ways=both_ways, **own)
 
 
 def _incremental(models: Sequence[Profiled], question: EdgeQuestion, mask: Tensor) -> Tensor:
@@ -318,7 +315,7 @@ def _incremental(models: Sequence[Profiled], question: EdgeQuestion, mask: Tenso
 
 def _called(step: Any, call: Call, values: dict[str, Any]) -> Any:
     """A step of a program, or a whole model, on given values."""
-    if not step.name or (isinstance(step, MessageStep) and not step.args and not step.kwargs):
+    if isinstance(step, MessageStep) and not step.args and not step.kwargs:
         return call(values["x"], values["edge_index"])
     args, kwargs = step.arguments(values)
     return call(*args, **kwargs)
@@ -381,11 +378,10 @@ def edge_influences(model: Profiled, question: EdgeQuestion) -> Tensor:
     graph = _Senders(
         size=size, edges=question.edges(mask), pairs=question.pairs, mask=torch.zeros_like(mask), both=question.both
     )
-    hops = max(1, model.profile.hops)
-    whole = MessageStep(name="", module="", inputs=("x",), edges=(), args=(), kwargs={}, hops=hops, both_ways=True)
+    whole = _whole(model.profile.hops, both_ways=True)
     found = torch.empty(len(mask), dtype=torch.float64, device=mask.device)
     with evaluation_mode([model]):
-        for part in slices_within(_walks(graph, hops + 2) * _ROW_BYTES, _BYTES):
+        for part in slices_within(_walks(graph, whole.hops + 2) * _ROW_BYTES, _BYTES):
             some = torch.arange(part.start, part.stop, device=mask.device)
             ends = [some * size + end for end in question.pairs[:, some]]
             net = _net(graph, some, distinct(torch.cat(ends)), some[:0], whole)

@@ -22,9 +22,8 @@ import numpy as np
 import torch
 from scipy.optimize import brentq
 from torch import Tensor, nn
-from torch.func import functional_call, grad, vmap
 from torch_geometric.data import Data
-from torch_geometric.nn import MessagePassing
+from torch_geometric.nn import SimpleConv
 
 from glasshouse.core.arrays import BoolArray
 from glasshouse.core.errors import InputError, raise_faults
@@ -36,24 +35,6 @@ from glasshouse.graph.models.edge_values import held_values
 from glasshouse.graph.training.setting import node_accuracy
 
 _LARGEST = 1e4  # noise beyond which no training is worth its name
-_ROWS = 2048  # nodes whose gradients are held at once
-
-
-class NeighborMean(MessagePassing):  # type: ignore[misc]
-    """The mean of the neighbours' values, 0 where there are none; it has no weights.
-
-    Example:
-        >>> NeighborMean()(torch.eye(2), torch.tensor([[0], [1]]))
-        tensor([[0., 0.],
-                [1., 0.]])
-    """
-
-    def __init__(self) -> None:
-        super().__init__(aggr="mean")
-
-    def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
-        """From values [n, f] to means [n, f]."""
-        return self.propagate(edge_index, x=x)  # type: ignore[no-any-return]
 
 
 class NeighborhoodNetwork(nn.Module):
@@ -66,7 +47,7 @@ class NeighborhoodNetwork(nn.Module):
 
     def __init__(self, features: int, classes: int, *, hops: int, hidden: int | None = None) -> None:
         super().__init__()
-        self.hops, self.mean = hops, NeighborMean()
+        self.hops, self.mean = hops, SimpleConv(aggr="mean")  # 0 where there are none
         width = features * (1 + hops)
         layers: list[nn.Module] = [nn.Linear(width, classes)]
         if hidden is not None:
@@ -231,27 +212,27 @@ class PrivateGNNTrainer:
         return {name: node_accuracy(model, data, who, setting="inductive") for name, who in sides.items() if who.any()}
 
 
-def clipped_sum(layers: nn.Module, columns: Tensor, labels: Tensor, *, clip: float) -> dict[str, Tensor]:
+def clipped_sum(layers: nn.Sequential, columns: Tensor, labels: Tensor, *, clip: float) -> dict[str, Tensor]:
     """The sum over nodes of each node's gradient, clipped to a length, by name of the weight.
 
+    The gradient of a node in a linear layer is the product of what goes into the layer and of the gradient that comes
+    back to it, so lengths and sums need no node's gradient as a whole.
+
     Args:
-        layers: from columns [n, width] to logits [n, C].
+        layers: linear layers and functions of single values, from columns [n, width] to logits [n, C].
         columns: of all nodes [n, width].
         labels: [n].
         clip: the largest length of the gradient of one node, over all weights together.
     """
-    weights = {name: value.detach() for name, value in layers.named_parameters()}
-
-    def loss(weights: dict[str, Tensor], row: Tensor, label: Tensor) -> Tensor:
-        answer = functional_call(layers, weights, (row.unsqueeze(0),))
-        return nn.functional.cross_entropy(answer, label.unsqueeze(0))
-
-    each = vmap(grad(loss), in_dims=(None, 0, 0))
-    total = {name: torch.zeros_like(value) for name, value in weights.items()}
-    for rows in torch.arange(len(columns), device=columns.device).split(_ROWS):
-        found = each(weights, columns[rows], labels[rows])
-        length = torch.stack([one.flatten(1).norm(dim=1) for one in found.values()]).norm(dim=0)
-        share = (clip / length.clamp(min=clip)).unsqueeze(0)  # 1 where it is short enough
-        for name, one in found.items():
-            total[name] += (share @ one.flatten(1)).view_as(total[name])
-    return total
+    value, given, found = columns, [], []
+    for layer in layers:
+        given += [value.detach()] if isinstance(layer, nn.Linear) else []
+        value = layer(value)
+        found += [value] if isinstance(layer, nn.Linear) else []
+    back = torch.autograd.grad(nn.functional.cross_entropy(value, labels, reduction="sum"), found)
+    squares = [one.square().sum(1) * (1 + a.square().sum(1)) for a, one in zip(given, back, strict=True)]
+    share = clip / torch.stack(squares).sum(0).sqrt().clamp(min=clip)  # 1 where it is short enough
+    total = []
+    for a, one in zip(given, back, strict=True):
+        total += [(one * share.unsqueeze(1)).t() @ a, share @ one]
+    return dict(zip(dict(layers.named_parameters()), total, strict=True))
