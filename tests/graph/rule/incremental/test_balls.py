@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from unittest.mock import patch
 
 import pytest
 import torch
@@ -8,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
+from glasshouse.graph.rule.incremental import balls
 from glasshouse.graph.rule.incremental.balls import Ball, Paths, draw_rings
 from glasshouse.graph.rule.incremental.graph import MaskedGraph, coalesce, mask_graph
 from tests.graph.random_graphs import Case, random_cases
@@ -68,11 +70,15 @@ def test_balls_hold_the_members_that_a_target_reaches_through_members(case: Case
             assert set(rows(ball, v)) == reached(v, hops, edges, members)
 
 
+@pytest.mark.parametrize("places", [0, 10**9], ids=["searched", "in a table"])
 @given(case=random_cases(), radius=st.integers(1, 2))
-def test_paths_are_the_edges_between_the_balls_and_an_added_target_receives_too(case: Case, radius: int) -> None:
+def test_paths_are_the_edges_between_the_balls_and_an_added_target_receives_too(
+    case: Case, radius: int, places: int
+) -> None:
     graph, edges, members = union(case)
     targets = torch.arange(len(members))
-    rings = draw_rings(graph, targets, radius=radius, around=True)
+    with patch.object(balls, "_SPARSE", places):
+        rings = draw_rings(graph, targets, radius=radius, around=True)
     for hops in range(radius):
         inner = [reached(v, hops, edges, members) for v in range(len(members))]
         found = messages(rings.paths(hops, hops + 1), rings.balls[hops], rings.balls[hops + 1])

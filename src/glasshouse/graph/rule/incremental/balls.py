@@ -17,6 +17,8 @@ from glasshouse.graph.rule.incremental.graph import MaskedGraph
 from glasshouse.graph.rule.incremental.segments import expand, lookup, starts_of
 from glasshouse.graph.rule.incremental.triton_balls import senders_within
 
+_SPARSE = 16  # places of a table for each pair that is looked up in it, at most
+
 
 @dataclass(frozen=True, kw_only=True)
 class Ball:
@@ -215,7 +217,15 @@ def _paths_within(graph: MaskedGraph, rings: Rings) -> Paths:
         )
         return Paths(source=source, start=start, weight=weight, inside=every)
     entry, row = expand(graph.sources.start[ball.node], graph.sources.count[ball.node])
-    source, found = lookup(ball.keys, ball.target[row] * size + graph.sources.other[entry])
+    target, other = ball.target[row], graph.sources.other[entry]
+    places = len(ball.centre) * graph.size
+    if places <= _SPARSE * len(row):  # a table of all nodes under each target's mask takes less time than a search
+        table = torch.full((places,), -1, dtype=torch.int32, device=row.device)
+        table[ball.target * graph.size + ball.node % graph.size] = every.to(torch.int32)
+        source = table[target * graph.size + other % graph.size].long()
+        found = source >= 0
+    else:
+        source, found = lookup(ball.keys, target * size + other)
     source, row, weight = source[found], row[found], graph.sources.weight[entry[found]]
     # An added target is not a member, so no list of sources contains it: its own messages come from ball 0's paths.
     own = rings.outward[0]
