@@ -24,7 +24,7 @@ from glasshouse.graph.rule.toggling import engine_names, question_about, settled
 
 _TRIPLES = 8
 _MASKS = 8  # as G-BASE draws by default; the choice of an engine depends on their number
-_AGAIN = 64  # nodes of a block that are asked about a second time, in other company
+_AGAIN = 256  # nodes of a block that are asked about a second time, in other company
 
 
 @dataclass(frozen=True)
