@@ -52,7 +52,7 @@ def check_engine(models: Sequence[Profiled], data: Data, *, nodes: IntArray, sha
     """Compare a few signals of an audit with eq. (6) as it is written; raise if they differ.
 
     The engine, the models, the memory and the nodes that are toggled together are those of the audit: a fault may show
-    only in company. For each shape of models one block is answered, and some of its nodes again in another order, under half of the masks. Of
+    only in company. For each shape of models one block is answered, and some of its nodes again in another order. Of
     the signals that are compared, half are random, and half are those that the company changed most.
 
     Args:
@@ -91,12 +91,9 @@ def _differences(
     masks, nodes = (slice(*part) for part in blocks[source.integers(len(blocks))])
     block = dataclasses.replace(question, masks=question.masks[masks], nodes=question.nodes[nodes])
     again = source.permutation(len(block.nodes))[:_AGAIN]
-    half = -(-len(block.masks) // 2)
-    other = dataclasses.replace(
-        block, masks=block.masks[:half], nodes=block.nodes[torch.from_numpy(again).to(block.nodes.device)]
-    )
+    other = dataclasses.replace(block, nodes=block.nodes[torch.from_numpy(again).to(block.nodes.device)])
     fast, moved = (_signals(name, models, one) for one in (block, other))  # [models, masks, nodes] each
-    apart = np.nan_to_num(np.abs(fast[:, :half, again] - moved), nan=np.inf).reshape(-1)
+    apart = np.nan_to_num(np.abs(fast[:, :, again] - moved), nan=np.inf).reshape(-1)
     suspects = np.argsort(apart, kind="stable")[::-1][: count // 2]  # one of the two answers must be wrong
     signals = [
         (k, i, again[j], moved[k, i, j]) for k, i, j in zip(*np.unravel_index(suspects, moved.shape), strict=True)
