@@ -57,6 +57,9 @@ def test_distances_are_counted_without_the_audited_pairs() -> None:
 
 def test_requests_that_cannot_be_met_are_refused() -> None:
     data = citation_graph(nodes=80, classes=2)
+    for wrong in (0, -3, 3.5, "30"):
+        with pytest.raises(InputError, match="edges: .* is not a positive whole number"):
+            candidate_edges(data, count=wrong)  # type: ignore[arg-type]
     with pytest.raises(InputError, match="Audit fewer"):
         candidate_edges(data, count=10_000)
     with pytest.raises(InputError, match='Use "distance", "random" or "held out"'):

@@ -80,6 +80,8 @@ def candidate_edges(data: Data, *, count: int, others: Others = "distance", seed
     graph = checked_graph(data)
     if held_values(graph):
         raise InputError("data: its edges have values, which an added edge would need too. Leave them out.")
+    if not isinstance(count, int | np.integer) or count < 1:
+        raise InputError(f"edges: {count!r} is not a positive whole number; give how many edges to audit, such as 500.")
     if others not in ("distance", "random", "held out"):
         raise InputError(f'others: {others!r} is not known. Use "distance", "random" or "held out".')
     size, both = int(graph.num_nodes), bool(is_undirected(graph.edge_index, num_nodes=int(graph.num_nodes)))
@@ -87,8 +89,8 @@ def candidate_edges(data: Data, *, count: int, others: Others = "distance", seed
     ways = np.sort(ends, axis=0) if both else ends
     keys = np.unique((ways[0] * size + ways[1])[ways[0] != ways[1]])
     wanted = count * (2 if others == "held out" else 1)
-    if not 1 <= wanted <= len(keys):
-        raise InputError(f"count: the graph has {len(keys)} edges, and {wanted} are needed. Audit fewer.")
+    if wanted > len(keys):
+        raise InputError(f"edges: the graph has {len(keys)} edges, and {wanted} are needed. Audit fewer.")
     random = generator(seed, "audited edges")
     drawn = random.permutation(keys)[:wanted]
     gone = torch.from_numpy(np.isin(ways[0] * size + ways[1], drawn)).to(graph.edge_index.device)
@@ -114,7 +116,9 @@ def _non_edges(
     size, taken = links.shape[0], set(keys.tolist())
     limit = size * (size - 1) // (2 if both else 1) - len(taken)
     if edges.shape[1] > limit:
-        raise InputError(f"count: the graph has {limit} pairs without an edge. Audit fewer edges.")
+        raise InputError(
+            f"edges: the graph has {limit} pairs without an edge, too few to compare with {edges.shape[1]} edges."
+        )
     found = []
 
     def take(source: int, end: int) -> bool:
