@@ -111,32 +111,20 @@ class ShadowClassifier(Attack):
     def scored(self, cases: Iterable[Case]) -> Iterator[FloatArray]:
         """Probabilities of membership [N] for each case; a network is shared by cases with the same examples."""
         known: dict[str, tuple[StandardScaler, Perceptron]] = {}  # with the scale of the features it learned from
-        waiting: list[tuple[str, Case]] = []
-        untrained: dict[str, Case] = {}
-
-        def judged() -> Iterator[FloatArray]:
-            known.update(self._trained(untrained))
-            for digest, held in waiting:
+        coming = iter(cases)
+        while held := list(itertools.islice(coming, 2 * _TOGETHER)):
+            digests = [digest_arrays([case.answers, case.members]) for case in held]
+            new = {digest: case for digest, case in zip(digests, held, strict=True) if digest not in known}
+            for size in {len(case.answers) for case in new.values()}:
+                alike = [digest for digest, case in new.items() if len(case.answers) == size]
+                for start in range(0, len(alike), _TOGETHER):
+                    known |= self._trained({digest: new[digest] for digest in alike[start : start + _TOGETHER]})
+            for digest, case in zip(digests, held, strict=True):
                 scaler, network = known[digest]
-                yield network.probabilities(scaler.transform(held.asked))
-            waiting.clear()
-            untrained.clear()
-
-        for case in cases:
-            digest = digest_arrays([case.answers, case.members])
-            new = digest not in known and digest not in untrained
-            other = any(len(one.answers) != len(case.answers) for one in untrained.values())
-            if (new and (other or len(untrained) == _TOGETHER)) or len(waiting) == 2 * _TOGETHER:
-                yield from judged()
-            if new:
-                untrained[digest] = case
-            waiting.append((digest, case))
-        yield from judged()
+                yield network.probabilities(scaler.transform(case.asked))
 
     def _trained(self, cases: dict[str, Case]) -> dict[str, tuple[StandardScaler, Perceptron]]:
         """A network for each case, under the same key; all cases have as many examples."""
-        if not cases:
-            return {}
         scalers = {key: StandardScaler().fit(case.answers) for key, case in cases.items()}
         examples = [(scalers[key].transform(case.answers), case.members) for key, case in cases.items()]
         networks = train_perceptrons(

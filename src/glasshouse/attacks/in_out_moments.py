@@ -152,6 +152,19 @@ def left_out(rows: Positions, models: int) -> Positions:
     return np.argsort(there, axis=0, kind="stable")[: models - len(rows)]
 
 
+def panels(members: BoolArray, most: int) -> list[Positions]:
+    """Different sets of references [R, 1] or [R, N], each that of a simulated target; a model and its complement share.
+
+    They come in the order of the targets, ``most`` of them at most.
+    """
+    distinct: dict[bytes, Positions] = {}
+    for left in left_out_models(members):
+        distinct.setdefault(left.tobytes(), left)
+        if len(distinct) == most:
+            break
+    return [rows_without(left, len(members)) for left in distinct.values()]
+
+
 def wanted_sides(mode: Mode) -> list[bool]:
     """Which models an attack compares a record with: out-models (False), and online in-models."""
     return [False] if mode == "offline" else [False, True]

@@ -19,13 +19,20 @@ from scipy.special import expit
 from scipy.stats import norm
 
 from glasshouse.attacks.attack import Attack, register
-from glasshouse.attacks.in_out_moments import ALMOST_ZERO, Moments, side_moments, simulated_moments, wanted_sides
+from glasshouse.attacks.in_out_moments import (
+    ALMOST_ZERO,
+    Moments,
+    panels,
+    side_moments,
+    simulated_moments,
+    wanted_sides,
+)
 from glasshouse.attacks.prior import check_prior, prior_log_odds
 from glasshouse.core.arrays import BoolArray, FloatArray, Positions
 from glasshouse.core.errors import InputError
 from glasshouse.core.randomness import generator
 from glasshouse.evidence import Evidence, Mode
-from glasshouse.evidence.simulation import at_rows, left_out_models, rows_without
+from glasshouse.evidence.simulation import at_rows
 
 _SMALLEST_SIGNAL = 1e-12  # of the largest singular value
 _SMALLEST_SHARE = 1e-9  # of the mean variance: two queries may have equal answers; the covariance must be invertible
@@ -281,8 +288,8 @@ class ShrunkLiRA(Attack):
         fit = self._fit(evidence)
         if isinstance(fit, SidesFit):
             return self._ratio(fit, evidence)
-        panels = _panels(evidence.shadow_members)
-        views = [evidence.among(rows) for rows in panels[: None if fit.clear else 1]] or [evidence]
+        sets = _panels(evidence.shadow_members)[: None if fit.clear else 1]
+        views = [evidence.among(rows) for rows in sets] or [evidence]
         return np.asarray(np.mean([self._ratio(fit, view) for view in views], axis=0))
 
     def flag_scores(self, evidence: Evidence) -> FloatArray:
@@ -333,14 +340,9 @@ def _panels(members: BoolArray) -> list[Positions]:
     """Sets of references for the target, as large as a simulated target's, with in- and out-models of every record."""
     if len(members) < 4:
         return []
-    distinct: dict[bytes, Positions] = {}  # a pair has the same
-    for left in left_out_models(members):
-        if len(distinct) == _PANELS:
-            break
-        distinct.setdefault(left.tobytes(), left)
-    panels = [rows_without(left, len(members)) for left in distinct.values()]
-    inside = [members[at_rows(rows, members.shape[1])] for rows in panels]
-    return [rows for rows, who in zip(panels, inside, strict=True) if (who.any(axis=0) & ~who.all(axis=0)).all()]
+    sets = panels(members, _PANELS)
+    inside = [members[at_rows(rows, members.shape[1])] for rows in sets]
+    return [rows for rows, who in zip(sets, inside, strict=True) if (who.any(axis=0) & ~who.all(axis=0)).all()]
 
 
 def fit_common_shift(within: Moments, outside: Moments) -> CommonShift:

@@ -72,13 +72,17 @@ class RMIA(ConfidenceAttack):
         """
         share = self._settled(evidence)
         own = self._ratios(evidence, share)
-        return self._beaten(own, own if population is None else self._ratios(seen_by(self, population), share))
+        if population is None:
+            return self._scored(own)
+        others = np.sort(self._ratios(seen_by(self, population), share))
+        return np.searchsorted(others, own - np.log(self.gamma), side="right") / len(others)
 
     def _scored(self, ratios: FloatArray, members: BoolArray | None = None) -> FloatArray:
-        """The Z of a simulated target, its own records, is weighted to the prior."""
-        if members is None:
-            return self._beaten(ratios, ratios)
-        weights = prior_weights(members, self.prior)
+        """The share of the ratios of Z, their own records, that each ratio [N] beats by γ.
+
+        The Z of a simulated target is weighted to the prior.
+        """
+        weights = np.ones(len(ratios)) if members is None else prior_weights(members, self.prior)
         order = np.argsort(ratios)
         ranked = ratios[order]  # searched in this order, which is many times faster than in any other
         if (ranked[1:] == ranked[:-1]).any():  # the order of equals, which a slower sort keeps, is that of the sums
@@ -88,13 +92,6 @@ class RMIA(ConfidenceAttack):
         scores = np.empty(len(ratios))
         scores[order] = np.divide(np.take(upto, beaten, out=ranked), total, out=ranked)
         return scores
-
-    def _beaten(self, ratios: FloatArray, others: FloatArray) -> FloatArray:
-        """The share of the ratios of Z that each ratio [N] beats."""
-        order = np.argsort(ratios)  # a search in this order is many times faster than in any other
-        scores = np.empty(len(ratios))
-        scores[order] = np.searchsorted(np.sort(others), ratios[order] - np.log(self.gamma), side="right")
-        return scores / len(others)
 
     def _statistic(self, loss: FloatArray, expected: FloatArray) -> Statistic:
         """Log of r(x), [N], as a function of a; a = 1 leaves the mean confidence, log p(x) [N], as it is."""

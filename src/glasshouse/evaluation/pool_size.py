@@ -9,12 +9,13 @@ from typing import Any
 import numpy as np
 
 from glasshouse.attacks.attack import Attack
-from glasshouse.core.arrays import BoolArray, FloatArray, Positions
+from glasshouse.attacks.in_out_moments import panels
+from glasshouse.core.arrays import FloatArray
 from glasshouse.core.errors import InputError
 from glasshouse.evaluation.roc import auc
 from glasshouse.evaluation.thresholds import Scored, Threshold, rate_with_ties
 from glasshouse.evidence import Evidence
-from glasshouse.evidence.simulation import reference_rows
+from glasshouse.evidence.simulation import left_out_models
 
 _PANELS = 8  # sub-pools for one target; at most half of what its thresholds cost
 _TARGETS = 8  # simulated targets that are scored again with fewer references
@@ -32,7 +33,7 @@ def stability(attack: Attack[Any], evidence: Evidence, threshold: Threshold) -> 
     """
     if not is_cheap(attack):
         return None
-    among = attack.scores_among(evidence, _panels(evidence.shadow_members))
+    among = attack.scores_among(evidence, panels(evidence.shadow_members, _PANELS))
     flagged = [threshold.decide(scores) for scores in among if scores is not None]
     return np.sum(flagged, axis=0) / len(flagged) if flagged else None
 
@@ -40,26 +41,6 @@ def stability(attack: Attack[Any], evidence: Evidence, threshold: Threshold) -> 
 def fewer_references(models: int) -> int:
     """How many references are half of those of a simulated target, in pairs: 4 of 6, 8 of 14."""
     return 2 * -(-(models - 2) // 4)
-
-
-def _panels(members: BoolArray) -> list[Positions]:
-    """The pool without one pair in turn; without pairs, the references of simulated targets: [R, 1] or [R, N] each."""
-    if (pairs := _pairs(members)) is None:
-        return [reference_rows(members, k) for k in range(min(len(members), _PANELS))]
-    return [np.delete(np.arange(len(members)), pair)[:, None] for pair in pairs[:_PANELS]]
-
-
-def _pairs(members: BoolArray) -> list[tuple[int, int]] | None:
-    """Complementary pairs of shadow models; None if some model has no complement."""
-    waiting: dict[bytes, int] = {}
-    found = []
-    for k, row in enumerate(members):
-        complement = waiting.pop(np.packbits(~row).tobytes(), None)
-        if complement is None:
-            waiting[np.packbits(row).tobytes()] = k
-        else:
-            found.append((complement, k))
-    return sorted(found) if not waiting and 2 * len(found) == len(members) else None
 
 
 _MOST = 100_000  # records; more give no better answer, and each target is scored again
@@ -105,8 +86,9 @@ def compare_references(
 
     None for attacks that are not cheap, for pools without complementary pairs, and where so few references are refused.
     """
-    pairs = _pairs(evidence.shadow_members) if is_cheap(attack) else None
-    if pairs is None or len(pairs) < 3:
+    sets = left_out_models(evidence.shadow_members) if is_cheap(attack) else []
+    pairs = sorted({(int(left[0, 0]), int(left[-1, 0])) for left in sets if left.shape == (2, 1)})
+    if len(pairs) < 3 or 2 * len(pairs) != evidence.models:
         return None
     step = -(-evidence.records // _MOST)
     if step > 1 and np.ndim(getattr(attack, "prior", 0.5)) == 0:  # a prior per record belongs to all records
