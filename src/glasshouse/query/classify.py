@@ -215,32 +215,21 @@ def check_model(model: Any, population: Population, *, how: QueryOptions | None 
     return (UNSTEADY,) if outputs.differing(both[0][:ASKED_TWICE], both[1]).any() else ()
 
 
-class _ReadAgainError(Exception):
-    """All answers have been seen, and they are of another kind than the first of them showed."""
-
-    def __init__(self, kind: Kind) -> None:
-        super().__init__()
-        self.kind = kind
-
-
 def _decided(model: Any, population: Population, how: QueryOptions, read: Callable[[_Source], Read]) -> Read:
     """What ``read`` makes of the logits; all batches are read as one kind, so after a wrong guess it starts again."""
     source = _Source(model, population, how)
-    try:
+    found = read(source)
+    while seen := source.otherwise():
+        source = _Source(model, population, how, **seen)
         found = read(source)
-    except _ReadAgainError as seen:
-        source = _Source(model, population, how, kind=seen.kind)
-        found = read(source)
-    if source.steps.underflows():  # seen too late for the first batches
-        return read(_Source(model, population, how, kind=source.kind, underflows=True))
     return found
 
 
 class _Source:
     """Rows and their logits [rows, C], batch by batch, from any form of answer.
 
-    By default the first batch decides of which ``kind`` the answers are, and `_ReadAgainError` is raised at the end if
-    all of them show another; with ``underflows`` a probability of 0 is one that is too small for its type.
+    By default the first batch decides of which ``kind`` the answers are; `otherwise` tells at the end if all of them
+    show another. With ``underflows`` a probability of 0 is one that is too small for its type.
     """
 
     def __init__(
@@ -255,7 +244,7 @@ class _Source:
         self.population, self.how, self.kind, self.underflows = population, how, kind, underflows
         self.sigmoid = outputs.ends_in_sigmoid(model)
         self.steps, self.shares = StepFinder(), ShareFinder()
-        self.again = kind is None
+        self.guessed = kind is None
         self.mixed = False  # whether a later batch does not hold probabilities
         self.fault: InputError | None = None
         self.notes = margin_notes(model)
@@ -276,19 +265,24 @@ class _Source:
                 column.append(answer.reshape(-1))  # a few numbers show little; all of them are judged together
                 continue
             answer = _checked_shape(answer, len(rows), classes)
-            if self.kept is None and self.again:
+            if self.kept is None and self.guessed:
                 self.shares.add(answer)
             yield rows, self._logits(answer)
-        if self.again and (seen := self.shares.found()) is not None:
-            raise _ReadAgainError(seen)
-        if self.fault is not None:
-            raise self.fault
-        if self.again and self.mixed:
-            raise _ReadAgainError("logits")
         if column:
             yield np.arange(len(self.population)), self._two_columns(np.concatenate(column))
         if 0 <= self.lowest < self.highest <= 1:
             self.notes = (outputs.SHARES_NOTE,)
+
+    def otherwise(self) -> dict[str, Any]:
+        """How all answers, which have been read, should be read instead; empty if they were read right."""
+        if self.guessed and (shares := self.shares.found()) is not None:
+            return {"kind": shares}
+        if self.fault is not None:
+            raise self.fault
+        if self.guessed and self.mixed:
+            return {"kind": "logits"}
+        again = self.steps.underflows() and not self.underflows  # seen too late for the first batches
+        return {"kind": self.kind, "underflows": True} if again else {}
 
     def _finite_answers(self) -> Iterator[tuple[IntArray, NDArray[Any]]]:
         """Rows and answers, batch by batch; after the last one, all that are not finite are refused together."""
