@@ -38,7 +38,7 @@ from glasshouse.evaluation import Metrics, evaluate, tpr_at_fpr
 from glasshouse.evaluation.difference import Difference, tpr_difference
 from glasshouse.evidence import PartLosses, collect, read_evidence, write_evidence
 from glasshouse.pool import ShadowPool
-from glasshouse.query.own_loss import OwnLoss
+from glasshouse.query.losses import OwnLoss
 
 WITH_POOL = ("base", "lira", "rmia", "base-parts", "lira-parts", "stacked")
 ALONE = ("loss", "zlib", "min-k", "min-k++", "wbc", "ez-mia")

@@ -24,9 +24,8 @@ from scipy.stats import norm
 
 from glasshouse import Evaluation, Population, audit
 from glasshouse.auditing.plan import Plan, plan_canaries
-from glasshouse.evaluation.privacy.bounds import Design, count_right, gaussian_epsilon, mu_lower_bound
+from glasshouse.evaluation.privacy.bounds import Design, count_right, gaussian_epsilon, mu_from_area, mu_lower_bound
 from glasshouse.evaluation.privacy.claim import judge_claim
-from glasshouse.evaluation.privacy.coins import mu_from_area
 
 DELTA, CANARIES = 1e-5, 2000
 PLANS = {"2 000 canaries, 1 000 of them train": (2000, 0.5), "20 000 canaries, 2 000 of them train": (20_000, 0.1)}

@@ -6,7 +6,7 @@ from scipy.special import expit, log_softmax
 
 from glasshouse import InputError
 from glasshouse.attacks import BASE, TemperedBASE
-from glasshouse.attacks.tempered import RATIOS, TEMPERATURES
+from glasshouse.attacks.base import RATIOS, TEMPERATURES
 from glasshouse.evaluation import auc
 from glasshouse.evidence import Evidence, Mode
 

@@ -17,7 +17,7 @@ from glasshouse.attacks import BASE, RMIA, LiRA, attack_names, create
 from glasshouse.attacks.attack import find_attack, seen_by
 from glasshouse.core.numerics import area_under_roc, log_mean_exp
 from glasshouse.data import complementary_halves
-from glasshouse.evidence.regression import gaussian_losses, outside_spread, regression_evidence
+from glasshouse.evidence.collect import gaussian_losses, outside_spread, regression_evidence
 
 
 def some_evidence(seed: int = 0, *, models: int = 8, records: int = 120, pull: float = 0.6) -> Evidence:

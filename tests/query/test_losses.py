@@ -21,7 +21,7 @@ from glasshouse import (
     Population,
     QuantileLoss,
 )
-from glasshouse.query.own_loss import Batch, OwnLoss
+from glasshouse.query.losses import Batch, OwnLoss
 
 
 def asked(loss: Any, answer: Any, y: Any) -> np.ndarray:

@@ -26,7 +26,7 @@ from glasshouse import (
     TorchTrainer,
     audit,
 )
-from glasshouse.query.own_loss import OwnLoss
+from glasshouse.query.losses import OwnLoss
 
 
 def area(result: Any, name: str) -> float:

@@ -23,7 +23,7 @@ from glasshouse import (
 )
 from glasshouse.attacks import PartsBASE
 from glasshouse.evaluation import auc
-from glasshouse.query.own_loss import Batch
+from glasshouse.query.losses import Batch
 from glasshouse.training import TransformersTrainer
 from glasshouse.training.adapters import AdaptedBase
 

@@ -1,7 +1,7 @@
 """Attacks: small objects with ``score(view) -> [N]``; higher means member."""
 
-from glasshouse.attacks.attack import Attack, Judgement, QueryCount, View, attack_names, create, register
-from glasshouse.attacks.base import BASE
+from glasshouse.attacks.attack import Attack, Judgement, QueryCount, attack_names, create, register
+from glasshouse.attacks.base import BASE, TemperedBASE
 from glasshouse.attacks.baselines import (
     AttackR,
     Calibration,
@@ -19,7 +19,6 @@ from glasshouse.attacks.quantile import PublicQuantile, QuantileRegression
 from glasshouse.attacks.regressed import Regressed, ShrunkLiRA
 from glasshouse.attacks.rmia import RMIA, InfoRMIA
 from glasshouse.attacks.stacked import Stacked
-from glasshouse.attacks.tempered import TemperedBASE
 
 __all__ = [
     "BASE",
@@ -49,7 +48,6 @@ __all__ = [
     "Stacked",
     "TemperedBASE",
     "TraceFall",
-    "View",
     "WindowComparison",
     "Zlib",
     "attack_names",

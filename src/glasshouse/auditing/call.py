@@ -40,7 +40,7 @@ from glasshouse.evidence.trace import traced_losses
 from glasshouse.pool import ShadowPool
 from glasshouse.query.classify import check_model
 from glasshouse.query.labels_only import LabelOnly, predicted_labels
-from glasshouse.query.own_loss import Loss, OwnLoss, with_own_loss
+from glasshouse.query.losses import Loss, OwnLoss, with_own_loss
 from glasshouse.query.regress import predict
 from glasshouse.query.remote import RemoteModel
 from glasshouse.report import Context

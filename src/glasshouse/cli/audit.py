@@ -24,7 +24,7 @@ from glasshouse.core.escape import visible
 from glasshouse.data.design import as_design
 from glasshouse.data.named import Dataset
 from glasshouse.evaluation import PrivacyClaim
-from glasshouse.evaluation.privacy.coins import canaries_for
+from glasshouse.evaluation.privacy.bounds import canaries_for
 from glasshouse.evidence import Mode, read_evidence
 from glasshouse.io.caches import keep_code_private
 from glasshouse.io.files import check_free, check_page, resolved, write_file

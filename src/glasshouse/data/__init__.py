@@ -3,13 +3,12 @@
 from glasshouse.data.features import count_records, select, table_of_numbers
 from glasshouse.data.labels import as_ids, check_classes, first_of, is_frame
 from glasshouse.data.members import as_members, check_members_fit, complementary_halves, random_subsets, share_size
-from glasshouse.data.population import AnyPopulation, Parts, Population, as_population, check_population
-from glasshouse.data.records import Records, recognised, register_records, row_batches
+from glasshouse.data.population import AnyPopulation, Population, as_population, check_population
+from glasshouse.data.records import Records, register_records, row_batches
 from glasshouse.data.units import Units
 
 __all__ = [
     "AnyPopulation",
-    "Parts",
     "Population",
     "Records",
     "Units",
@@ -24,7 +23,6 @@ __all__ = [
     "first_of",
     "is_frame",
     "random_subsets",
-    "recognised",
     "register_records",
     "row_batches",
     "select",

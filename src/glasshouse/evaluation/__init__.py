@@ -1,11 +1,11 @@
 """Evaluation: ROC, intervals, thresholds and bounds on ε. Only this package sees the target's members."""
 
-from glasshouse.evaluation.best import Best, Pick
+from glasshouse.evaluation.best import Best
 from glasshouse.evaluation.checks.auxiliary import Known
 from glasshouse.evaluation.checks.calibration import target_mismatch
-from glasshouse.evaluation.checks.random_members import BlindBaseline, MemberEdges, RandomMembers, check_random_members
+from glasshouse.evaluation.checks.random_members import RandomMembers, check_random_members
 from glasshouse.evaluation.intervals import Interval, clopper_pearson, delong, tpr_intervals
-from glasshouse.evaluation.leakage import LeakTest, VerdictAttack, leak_test, verdict_attack
+from glasshouse.evaluation.leakage import VerdictAttack, leak_test, verdict_attack
 from glasshouse.evaluation.metrics import AcrossTargets, Metrics, Rate, across_targets, evaluate
 from glasshouse.evaluation.privacy.bounds import (
     Guesses,
@@ -25,15 +25,11 @@ __all__ = [
     "AcrossTargets",
     "AttackOutcome",
     "Best",
-    "BlindBaseline",
     "GaussianBound",
     "Guesses",
     "Interval",
     "Known",
-    "LeakTest",
-    "MemberEdges",
     "Metrics",
-    "Pick",
     "PrivacyClaim",
     "PrivacyVerdict",
     "RandomMembers",

@@ -12,8 +12,7 @@ from glasshouse.core.arrays import BoolArray, FloatArray
 from glasshouse.data.design import Draw
 from glasshouse.evaluation.checks.auxiliary import Known
 from glasshouse.evaluation.checks.random_members import check_random_members
-from glasshouse.evaluation.privacy.bounds import gaussian_epsilon
-from glasshouse.evaluation.privacy.coins import mu_from_area
+from glasshouse.evaluation.privacy.bounds import gaussian_epsilon, mu_from_area
 from glasshouse.evaluation.run import AttackOutcome
 from glasshouse.evidence import Evidence
 

@@ -160,19 +160,12 @@ def _paired_samples(
     thresholds = _paired_thresholds([outside for _, outside in placed], allowed, draws, source)
     members = [inside for inside, _ in placed]
     n1, draws = len(members[0]), len(thresholds[0])
-    sure = [(inside <= at.min()) | (inside > at.max()) for inside, at in zip(members, thresholds, strict=True)]
-    called = [inside <= at.min() for inside, at in zip(members, thresholds, strict=True)]
-    settled = sure[0] & sure[1]  # members that every sample calls alike: counted once
-    only_first = np.full(draws, np.sum(settled & called[0] & ~called[1]))
-    only_second = np.full(draws, np.sum(settled & called[1] & ~called[0]))
-    open_first, open_second = (inside[~settled] for inside in members)
-    step = max(1, _AT_ONCE // max(1, len(open_first)))
+    only_first, only_second = np.empty((2, draws), dtype=np.int64)
+    step = max(1, _AT_ONCE // n1)
     for start in range(0, draws, step):
         some = slice(start, start + step)
-        above = open_first <= thresholds[0][some, None]  # [some, members that are not settled]
-        beside = open_second <= thresholds[1][some, None]
-        only_first[some] += np.sum(above & ~beside, axis=1)
-        only_second[some] += np.sum(beside & ~above, axis=1)
+        above, beside = (inside <= at[some, None] for inside, at in zip(members, thresholds, strict=True))  # [some, n₁]
+        only_first[some], only_second[some] = (above & ~beside).sum(axis=1), (beside & ~above).sum(axis=1)
     lost = source.binomial(n1, only_first / n1)
     rest = np.maximum(n1 - only_first, 1)
     return np.asarray((source.binomial(n1 - lost, only_second / rest) - lost) / n1)

@@ -67,7 +67,7 @@ from glasshouse.graph.training.setting import (
 )
 from glasshouse.graph.training.trainer import GNNTrainer
 from glasshouse.pool import ShadowPool
-from glasshouse.query.own_loss import Loss
+from glasshouse.query.losses import Loss
 from glasshouse.report import Context, Surroundings
 from glasshouse.training.trainer import Trainer, check_trainer
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from glasshouse.core.arrays import BoolArray, FloatArray, IntArray
+from glasshouse.core.arrays import BoolArray, FloatArray
 from glasshouse.core.errors import InputError, first_line
 from glasshouse.core.optional import is_module
 from glasshouse.data import Population, Records
@@ -24,6 +24,9 @@ LABELS_ADVICE = (
     "If labels are all that it gives, ask for labels alone, which shows less: "
     "audit(…, attacker=Attacker(query=LabelOnly()))."
 )
+
+
+What = Literal["logits", "predictions", "labels"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,9 +56,14 @@ class KeptAnswers:
             )
 
 
-def asker(model: Any, population: Population, *, device: str | None = None) -> Callable[[Any], Any]:
-    """A function that queries a model of this kind about a batch of records; what fails in the model is refused."""
-    ask = _plain_asker(model, population, device)
+def asker(
+    model: Any, population: Population, *, device: str | None = None, what: What = "logits"
+) -> Callable[[Any], Any]:
+    """A function that queries a model of this kind about a batch of records; what fails in the model is refused.
+
+    For logits it is asked for scores of all classes, for predictions or labels for what its ``predict`` gives.
+    """
+    ask = _plain_asker(model, population, device, what)
 
     def careful(x: Any) -> Any:
         try:
@@ -75,65 +83,56 @@ def asker(model: Any, population: Population, *, device: str | None = None) -> C
     return careful
 
 
-def _plain_asker(model: Any, population: Population, device: str | None) -> Callable[[Any], Any]:
+def _plain_asker(model: Any, population: Population, device: str | None, what: What) -> Callable[[Any], Any]:
+    scores, name = what == "logits", type(model).__name__
+    method = "predict_proba" if scores else "predict"
     if isinstance(model, type):
         raise InputError(f"model: is the class {model.__name__}; give a model that was trained on the members.")
-    if isinstance(population.x, Records) and callable(model) and not hasattr(model, "predict_proba"):
+    if scores and isinstance(population.x, Records) and callable(model) and not hasattr(model, method):
         return population.x.asker(model, device=device)
-    if (native := native_asker(model, population)) is not None:  # a model of Keras may be a torch module too
-        return native
+    if (native := native_asker(model, population, margins=scores)) is not None:
+        return native  # a model of Keras may be a torch module too
     if is_module(model):
         return module_asker(model, population, device=device)
-    if hasattr(model, "predict_proba"):
-        columns: IntArray | None = None
+    if hasattr(model, method):
+        if not scores:
+            check_task(model, population, place="model")
         single = any(habits_of(part).single for _, part in parts_of(model))
 
-        def ask_estimator(x: Any) -> FloatArray:
-            nonlocal columns
-            known = np.asarray(model.predict_proba(single_precision(x) if single else x))
-            if columns is None:  # an estimator that is not fitted has said so by now
-                columns = class_columns(model, population)
-            if known.shape != (len(known), len(columns)):
-                raise InputError(
-                    f"model: predict_proba gave shape {known.shape} for {len(columns)} classes; expected one column "
-                    f"per class in classes_."
-                )
-            everyone = np.zeros((len(known), len(population.classes)), dtype=known.dtype)
-            everyone[:, columns] = known
-            return everyone
+        def ask(x: Any) -> Any:
+            return getattr(model, method)(single_precision(x) if single else x)
 
-        return ask_estimator
+        return _of_all_classes(model, ask, population) if scores else ask
     if callable(model):
         return model  # type: ignore[no-any-return]
-    name = type(model).__name__
-    if hasattr(model, "fit"):
+    if scores and hasattr(model, "fit"):
         raise InputError(
             f"model: {name} has no predict_proba or decision_function: it is not fitted yet, or it gives no "
             f'probabilities. Fit it on the members; probabilities come from voting="soft", probability=True or '
             f"sklearn.calibration.CalibratedClassifierCV. {LABELS_ADVICE}"
         )
+    example = ", such as lambda x: model.score_all_classes(x)" if scores else ""
     raise InputError(
-        f"model: {name} cannot be queried. Give a torch module, an estimator with predict_proba, or a callable "
-        f"x -> logits, such as lambda x: model.score_all_classes(x)."
+        f"model: {name} cannot be queried. Give a torch module, an estimator with {method}, or a callable x -> {what}"
+        f"{example}."
     )
 
 
-def value_asker(model: Any, population: Population, *, device: str | None, what: str) -> Callable[[Any], Any]:
-    """A function that queries a model for what its ``predict`` gives, ``"predictions"`` or ``"labels"``."""
-    if is_module(model):
-        return module_asker(model, population, device=device)
-    if (native := native_asker(model, population, margins=False)) is not None:
-        return native
-    if hasattr(model, "predict"):
-        check_task(model, population, place="model")
-        single = any(habits_of(part).single for _, part in parts_of(model))
-        return (lambda x: model.predict(single_precision(x))) if single else model.predict
-    if callable(model):
-        return model  # type: ignore[no-any-return]
-    raise InputError(
-        f"model: {type(model).__name__} cannot be queried. Give a torch module, an estimator with predict, or a "
-        f"callable x -> {what}."
-    )
+def _of_all_classes(model: Any, ask: Callable[[Any], Any], population: Population) -> Callable[[Any], FloatArray]:
+    """The probabilities of an estimator in the columns of the population's classes."""
+
+    def asked(x: Any) -> FloatArray:
+        known, columns = np.asarray(ask(x)), class_columns(model, population)  # one that is not fitted has said so now
+        if known.shape != (len(known), len(columns)):
+            raise InputError(
+                f"model: predict_proba gave shape {known.shape} for {len(columns)} classes; expected one column "
+                f"per class in classes_."
+            )
+        everyone = np.zeros((len(known), len(population.classes)), dtype=known.dtype)
+        everyone[:, columns] = known
+        return everyone
+
+    return asked
 
 
 def module_asker(model: nn.Module, population: Population, *, device: str | None = None) -> Callable[[Any], Any]:

@@ -16,7 +16,7 @@ from glasshouse.core.optional import is_module, is_tensor
 from glasshouse.core.outputs import ends_in_sigmoid, losses_from_logits, of_tokens, unwrapped
 from glasshouse.core.randomness import generator, seed_for
 from glasshouse.data import Population, select
-from glasshouse.query.adapters import KeptAnswers, value_asker
+from glasshouse.query.adapters import KeptAnswers, asker
 from glasshouse.query.classify import Answers, QueryOptions
 
 if TYPE_CHECKING:
@@ -136,7 +136,7 @@ def predicted_labels(
 
     It answers with the population's labels [B], scores [B, C], or one logit [B] of a module for two classes.
     """
-    ask = value_asker(model, population, device=None if how is None else how.device, what="labels")
+    ask = asker(model, population, device=None if how is None else how.device, what="labels")
     if not is_module(model):
         return lambda x: _codes(ask(x), population)
     import torch

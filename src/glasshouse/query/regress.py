@@ -11,7 +11,7 @@ from glasshouse.core.errors import InputError
 from glasshouse.core.numerics import check_finite
 from glasshouse.core.outputs import array_of, of_tokens, unwrapped
 from glasshouse.data import Population, select
-from glasshouse.query.adapters import KeptAnswers, value_asker
+from glasshouse.query.adapters import KeptAnswers, asker
 from glasshouse.query.classify import QueryOptions
 
 _TWO_NOTE = (
@@ -67,7 +67,7 @@ def population_predictions(model: Any, population: Population, how: QueryOptions
     """Answers [N, 1] or [N, 2] about every record, as a pool keeps them of a model that it cannot store."""
     if isinstance(model, KeptAnswers):
         return model.population_logits
-    ask = value_asker(model, population, device=how.device, what="predictions")
+    ask = asker(model, population, device=how.device, what="predictions")
     batches = np.split(np.arange(len(population)), range(how.batch_size, len(population), how.batch_size))
     parts = [_columns(ask(select(population.x, rows)), len(rows)) for rows in batches]
     if len({part.shape[1] for part in parts}) > 1:

@@ -253,16 +253,14 @@ class RemoteModel:
         except Exception as error:  # of any client
             status = getattr(error, "status_code", None) or getattr(error, "code", None)
             status = status if isinstance(status, int) else 0
-            lost = isinstance(error, OSError | TimeoutError) or type(error).__name__.endswith(
-                ("Timeout", "TimeoutError")
-            )
+            lost = isinstance(error, OSError) or type(error).__name__.endswith(("Timeout", "TimeoutError"))
             headers = getattr(getattr(error, "response", error), "headers", None) or {}
-            raise _Refused(
-                first_line(error),
-                status=status,
-                after=_seconds(headers.get("Retry-After")),
-                passing=status in _PASSING or (lost and not status),
-            ) from error
+            what, after = first_line(error), _seconds(headers.get("Retry-After"))
+            if isinstance(error, urllib.error.HTTPError):
+                what = f"HTTP {status}.{self._advice(status)}"
+                error.close()
+            passing = status in _PASSING or (lost and not status)
+            raise _Refused(what, status=status, after=after, passing=passing) from None
         rows = _rows(answer)
         if len(rows) != count:
             raise InputError(f"model: it answered {count} records with {len(rows)} rows; expected one row per record.")
@@ -278,21 +276,15 @@ class RemoteModel:
         try:
             with urllib.request.build_opener(_NoRedirect).open(request, timeout=self.timeout) as reply:
                 return json.loads(reply.read())
-        except urllib.error.HTTPError as error:
-            status = error.code
-            error.close()
-            advice = {
-                401: f" Is the key in {self.key or 'an environment variable, key=…,'} right?",
-                403: f" Is the key in {self.key or 'an environment variable, key=…,'} right?",
-                404: " Is the address right?",
-                _TOO_LARGE: " A single record is too large for it.",
-            }.get(status, "")
-            if 300 <= status < 400:
-                advice = " It points to another address; give that one."
-            after = _seconds(error.headers.get("Retry-After"))
-            raise _Refused(f"HTTP {status}.{advice}", status=status, after=after, passing=status in _PASSING) from None
         except json.JSONDecodeError:
             raise _Refused("its answer is not JSON.", passing=True) from None
+
+    def _advice(self, status: int) -> str:
+        if status in (401, 403):
+            return f" Is the key in {self.key or 'an environment variable, key=…,'} right?"
+        if 300 <= status < 400:
+            return " It points to another address; give that one."
+        return {404: " Is the address right?", _TOO_LARGE: " A single record is too large for it."}.get(status, "")
 
     # keeping
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from glasshouse.core.errors import InputError
 from glasshouse.core.optional import is_module
 from glasshouse.core.outputs import unwrapped
-from glasshouse.query.own_loss import Batch
+from glasshouse.query.losses import Batch
 
 _UNTOLD = 12.0  # the loss of a token of which an API tells nothing
 _LOGITS = {"cpu": 2**26, "cuda": 2**28}  # that are in memory at once

@@ -10,7 +10,7 @@ from scipy.special import ndtr
 
 from glasshouse.core.errors import InputError
 from glasshouse.evaluation import auc, gaussian_epsilon
-from glasshouse.evaluation.privacy.coins import area_spread, canaries_for, mu_from_area, mu_of
+from glasshouse.evaluation.privacy.bounds import area_spread, canaries_for, mu_from_area, mu_of
 
 
 def released(mu: float, random: np.random.Generator, count: int = 800) -> tuple[np.ndarray, np.ndarray]:

@@ -82,14 +82,6 @@ def chosen_guesses(
     return [_made(name, scores[name], members, design)]
 
 
-def chosen_for_every_record(
-    scores: Mapping[str, FloatArray], members: BoolArray, *, practice: Mapping[str, tuple[float, ...]]
-) -> list[tuple[Guessed, Guesses]]:
-    """Guesses about every record, by the attack that is most often right about simulated targets; else by each."""
-    names = _most_often_right(scores, practice, at=-1)
-    return [_made(name, scores[name], members, EVERY_RECORD, tried=len(names)) for name in names]
-
-
 def _most_often_right(
     scores: Mapping[str, FloatArray], practice: Mapping[str, tuple[float, ...]], *, at: int
 ) -> list[str]:
@@ -306,30 +298,21 @@ def judge_claim(
         return about
     practice = practice or {}
     looks = chosen_guesses(scores, members, practice=practice, delta=delta, confidence=confidence)
-    bounds = [_bounds(guessed, guesses, delta=delta, confidence=confidence) for guessed, guesses in looks]
-    pure, epsilon, gaussian = (max(column) for column in zip(*bounds, strict=True))
-    best = max(range(len(looks)), key=lambda place: bounds[place][1])
-    every = chosen_for_every_record(scores, members, practice=practice)
-    each = 1 - (1 - confidence) / every[0][0].tried
-    values = [mu_if_independent(guesses, confidence=each) for _, guesses in every]
-    mu, every_guessed = max(values), every[int(np.argmax(values))][0]
+    each = 1 - (1 - confidence) / len(looks)  # of each set, so that all hold at once
+    epsilons = [epsilon_lower_bound(guesses, delta=delta, confidence=each) for _, guesses in looks]
+    gaussian = max(mu_lower_bound(guesses, confidence=each) for _, guesses in looks)
+    best = looks[int(np.argmax(epsilons))][0]
+    names = _most_often_right(scores, practice, at=-1)
+    every = [_made(name, scores[name], members, EVERY_RECORD, tried=len(names)) for name in names]
+    values = [mu_if_independent(guesses, confidence=1 - (1 - confidence) / len(names)) for _, guesses in every]
+    mu = max(values)
     found = replace(
         about,
-        pure=pure,
-        epsilon=epsilon,
-        gaussian=GaussianBound(gaussian, gaussian_epsilon(gaussian, delta), looks[best][0]),
-        independent=GaussianBound(mu, gaussian_epsilon(mu, delta), every_guessed),
-        guessed=looks[best][0],
+        pure=max(epsilon_lower_bound(guesses, confidence=each) for _, guesses in looks),
+        epsilon=max(epsilons),
+        gaussian=GaussianBound(gaussian, gaussian_epsilon(gaussian, delta), best),
+        independent=GaussianBound(mu, gaussian_epsilon(mu, delta), every[int(np.argmax(values))][0]),
+        guessed=best,
         rated=rated_epsilon(scores, members, practice=practice),
     )
     return replace(found, contradicted=claim is not None and found.shown > claim.epsilon)
-
-
-def _bounds(guessed: Guessed, guesses: Guesses, *, delta: float, confidence: float) -> tuple[float, float, float]:
-    """Bounds on ε at δ = 0, on ε at δ, and on μ, from one set of guesses."""
-    each = 1 - (1 - confidence) / guessed.tried
-    return (
-        epsilon_lower_bound(guesses, confidence=each),
-        epsilon_lower_bound(guesses, delta=delta, confidence=each),
-        mu_lower_bound(guesses, confidence=each),
-    )

@@ -9,7 +9,7 @@ from typing import ClassVar, Self
 import numpy as np
 
 from glasshouse.attacks import Judgement, register
-from glasshouse.attacks.tempered import Number, Signals, best_numbers, check_numbers, excess_of_certainty, tempered_odds
+from glasshouse.attacks.base import Number, Signals, best_numbers, check_numbers, excess_of_certainty, tempered_odds
 from glasshouse.core.arrays import BoolArray, FloatArray
 from glasshouse.graph.attacks.g_base import GBASE
 from glasshouse.graph.scene import Scene

@@ -24,7 +24,7 @@ from glasshouse.core.errors import InputError
 from glasshouse.data import as_ids, as_members
 from glasshouse.graph.training.own_loss import NO_TRAINER, with_outcomes
 from glasshouse.graph.training.trainer import GNNTrainer
-from glasshouse.query.own_loss import Loss
+from glasshouse.query.losses import Loss
 
 _TRAINER = (
     "trainer: for kinds of nodes pass a function (data, members, seed) -> model, called as model(x_dict, "

@@ -21,7 +21,7 @@ from glasshouse.graph.data.checking import CheckedGraph, graph_faults
 from glasshouse.graph.models.calls import bind_arguments
 from glasshouse.graph.models.edge_values import held_values
 from glasshouse.graph.models.profile import evaluation_mode
-from glasshouse.query.own_loss import Batch, Loss, asked_losses
+from glasshouse.query.losses import Batch, Loss, asked_losses
 
 NO_TRAINER = "trainer: with a loss of your own pass a function (data, members, seed) -> model."
 _LEAST = 1e-6  # added to all losses, which changes no S: near 0 a margin would magnify what float32 rounds
