@@ -22,7 +22,7 @@ from tests.strategies import gaussian_evidence, random_evidence
 
 def with_prior(freedom: float, variance: float, mode: Mode = "online") -> BaVarIA:
     prior = VariancePrior(freedom=freedom, variance=variance)
-    return dataclasses.replace(BaVarIA(mode=mode), priors_=(prior, prior) if mode == "online" else (prior,))
+    return dataclasses.replace(BaVarIA(mode=mode), fit_=(prior, prior) if mode == "online" else (prior,))
 
 
 def sides(evidence: Evidence) -> tuple[Moments, Moments]:

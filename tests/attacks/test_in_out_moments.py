@@ -36,7 +36,7 @@ def test_moments_are_those_of_the_chosen_entries_of_each_column() -> None:
 
 @given(random_evidence(min_records=2, min_models=4))
 def test_means_of_simulated_targets_are_those_of_their_own_evidence(evidence: Evidence) -> None:
-    targets = simulated_moments(evidence, [False, True], spread=False)
+    targets = simulated_moments(evidence, [False, True])
     for fast, slow in zip(targets, evidence.simulated(), strict=True):
         assert (mean_margins(fast.sides) == mean_margins(side_moments(slow.view, "online"))).all()
         assert (fast.statistic == loss_to_margin(slow.view.target_loss)).all()
@@ -87,7 +87,7 @@ def test_moments_without_some_models_are_those_of_the_others(
     sets = [np.sort(order[:1], axis=0), np.sort(order[:2], axis=0), order[:0]]
     with patch("glasshouse.attacks.in_out_moments._WIDTH", width):
         found = moments_among(values, who, sets)
-        means = moments_among(values, who, sets, spread=False)
+        means = moments_among(values, who, sets)
     assert (means.models == found.models).all()
     assert (means.mean == found.mean).all()
     for number, left in enumerate(sets):

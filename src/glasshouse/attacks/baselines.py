@@ -96,7 +96,7 @@ class Calibration(Attack):
     def simulated_scores(self, evidence: Evidence) -> Iterator[tuple[FloatArray, BoolArray]]:
         """Scores and members of each simulated target, without a copy of the pool for every one of them."""
         asked = None if self.mode == "online" else False
-        for target in simulated_moments(evidence, [asked], statistic=evidence.shadow_loss, spread=False):
+        for target in simulated_moments(evidence, [asked], statistic=evidence.shadow_loss):
             yield target.sides[0].mean - target.statistic, target.members
 
 

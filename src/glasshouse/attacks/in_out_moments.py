@@ -1,13 +1,15 @@
-"""In-models and out-models of each record: their number, mean margin and spread around it."""
+"""In-models and out-models of each record: their number, mean margin and spread around it; attacks by these moments."""
 
 from __future__ import annotations
 
+import abc
+import dataclasses
 from collections.abc import Callable, Iterator, Sequence
-from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 
+from glasshouse.attacks.attack import Attack
 from glasshouse.core.arrays import BoolArray, FloatArray, Positions
 from glasshouse.core.errors import InputError
 from glasshouse.core.threads import over_records
@@ -110,35 +112,29 @@ def _block(values: FloatArray | Evidence, some: slice) -> FloatArray:
     return values.statistic_of(records=some) if isinstance(values, Evidence) else values[:, some].copy()
 
 
-def moments_among(
-    values: FloatArray | Evidence, who: BoolArray, sets: Sequence[Positions], *, spread: bool = True
-) -> Moments:
+def moments_among(values: FloatArray | Evidence, who: BoolArray, sets: Sequence[Positions]) -> Moments:
     """The same without some of the models, [sets, N] each, for each set of rows that is left out, [L, 1] or [L, N].
 
-    Where none of the others counts, moments are 0; so are the squares if no ``spread`` is wanted.
+    Where none of the others counts, moments are 0.
     """
     found = np.zeros((3, len(sets), who.shape[1]))
 
     def write(some: slice) -> None:
-        pool = LeaveOut([who[:, some].astype(np.float64), _block(values, some)], partial(_moments, spread=spread))
+        pool = LeaveOut([who[:, some].astype(np.float64), _block(values, some)], _moments)
         for number, left in enumerate(sets):
             without = pool.without(left if left.shape[1] == 1 else left[:, some])
-            for part, value in zip(found, without, strict=False):
+            for part, value in zip(found, without, strict=True):
                 part[number, some] = value
 
     over_records(write, who.shape[1], models=len(who))
     return Moments(*found)
 
 
-def _moments(
-    models: FloatArray, means: FloatArray, squares: FloatArray | None = None, *, spread: bool = True
-) -> tuple[FloatArray, ...]:
+def _moments(models: FloatArray, means: FloatArray, squares: FloatArray | None = None) -> tuple[FloatArray, ...]:
     """Moments [N] of several groups of models together, from those of each [K, N]; a single model has no squares."""
     count = models.sum(axis=0)
     # entries times their number, added up one by one: those with the number 0 change no bit of a sum
     mean = np.einsum("kn,kn->n", means, models) / np.maximum(count, 1.0)
-    if not spread:
-        return count, mean
     apart = means - mean
     np.multiply(apart, apart, out=apart)
     around = np.einsum("kn,kn->n", apart, models)
@@ -187,12 +183,12 @@ class SimulatedSides(NamedTuple):
 
 
 def simulated_moments(
-    evidence: Evidence, sides: Sequence[bool | None], *, statistic: FloatArray | None = None, spread: bool = True
+    evidence: Evidence, sides: Sequence[bool | None], *, statistic: FloatArray | None = None
 ) -> Iterator[SimulatedSides]:
     """Each simulated target with the moments over in-models (True), out-models (False) or all (None) of its references.
 
     They are of the ``statistic`` [K, N], by default `Evidence.shadow_statistic`, without a copy of the pool for every
-    target: a model and its complement share their sums. Squares are 0 if no ``spread`` is wanted.
+    target: a model and its complement share their sums.
     """
     members = evidence.shadow_members
     values = evidence if statistic is None else statistic
@@ -200,7 +196,7 @@ def simulated_moments(
         found = []
         for inside in sides:
             who = np.ones_like(members) if inside is None else members == inside
-            found.append(moments_among(values, who, sets, spread=spread))
+            found.append(moments_among(values, who, sets))
             for number in np.flatnonzero(~found[-1].models.all(axis=1))[:1].tolist():
                 evidence.among(rows_without(sets[number], evidence.models)).require_side(inside=bool(inside))
         for k, number in targets:
@@ -232,3 +228,43 @@ def simulated_sets(members: BoolArray) -> Iterator[tuple[list[tuple[int, int]], 
         sets += [left] * (number == len(sets))
         targets.append((k, number))
     yield targets, sets
+
+
+class MomentsAttack(Attack):
+    """An attack on the target's statistic and the moments of its references, by what it learned from the pool."""
+
+    quick_simulation: ClassVar[bool] = True
+
+    mode: Mode
+    fit_: Any  # what it learned; None before `tuned`
+
+    @abc.abstractmethod
+    def _learned(self, evidence: Evidence) -> Any:
+        """What is learned from a pool, without a look at the target."""
+
+    @abc.abstractmethod
+    def _scores(self, fit: Any, evidence: Evidence, statistic: FloatArray, sides: Sequence[Moments]) -> FloatArray:
+        """Scores [N] from a target's statistic [N] and the moments of its references on each wanted side."""
+
+    def _fit(self, evidence: Evidence) -> Any:
+        return self._learned(evidence) if self.fit_ is None else self.fit_
+
+    def _simulated(self, evidence: Evidence) -> Iterator[SimulatedSides]:
+        return simulated_moments(evidence, wanted_sides(self.mode))
+
+    def _of_target(self, fit: Any, evidence: Evidence) -> FloatArray:
+        return self._scores(fit, evidence, evidence.target_statistic, side_moments(evidence, self.mode))
+
+    def score(self, evidence: Evidence) -> FloatArray:
+        """Scores, [N]; higher means member."""
+        return self._of_target(self._fit(evidence), evidence)
+
+    def simulated_scores(self, evidence: Evidence) -> Iterator[tuple[FloatArray, BoolArray]]:
+        """Scores and members of each simulated target, without a copy of the pool for every one of them."""
+        fit = self._fit(evidence)
+        for target in self._simulated(evidence):
+            yield self._scores(fit, evidence, target.statistic, target.sides), target.members
+
+    def tuned(self, evidence: Evidence) -> Self:
+        """The same attack with what it learns from this pool."""
+        return dataclasses.replace(self, fit_=self._fit(evidence))  # type: ignore[type-var]

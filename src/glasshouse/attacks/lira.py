@@ -18,12 +18,12 @@ from glasshouse.attacks.attack import Attack, register
 from glasshouse.attacks.in_out_moments import (
     ALMOST_ZERO,
     Moments,
+    MomentsAttack,
     left_out,
     moments,
     moments_among,
     sets_at_once,
     side_moments,
-    simulated_moments,
     simulated_sets,
     wanted_sides,
 )
@@ -57,7 +57,7 @@ class VariancePrior:
 
 @register("bavaria")
 @dataclass(frozen=True, kw_only=True)
-class BaVarIA(Attack):
+class BaVarIA(MomentsAttack):
     r"""Log-likelihood ratio of the target's margin under Student-t predictives with empirical-Bayes variances.
 
     With n models on a side, mean μ and variance s² of their margins, and a prior with :math:`d_0` degrees of freedom
@@ -79,47 +79,30 @@ class BaVarIA(Attack):
     candidate: ClassVar[bool] = True
     likelihood_ratio: ClassVar[bool] = True
     log_ratio: ClassVar[bool] = True
-    quick_simulation: ClassVar[bool] = True
 
     mode: Mode = "online"
-    priors_: tuple[VariancePrior, ...] | None = dataclasses.field(default=None, repr=False)  # outside, online inside
+    fit_: tuple[VariancePrior, ...] | None = dataclasses.field(default=None, repr=False, compare=False)
 
-    def score(self, evidence: Evidence) -> FloatArray:
-        """Log ratios (offline log tail probabilities), [N]; higher means member."""
-        sides = side_moments(evidence, self.mode)
-        return _predicted(self._priors(evidence), evidence.target_statistic, sides, regression=evidence.regression)
+    def _learned(self, evidence: Evidence) -> tuple[VariancePrior, ...]:
+        return tuple(fit_variance_prior(side) for side in side_moments(evidence, self.mode))
 
-    def simulated_scores(self, evidence: Evidence) -> Iterator[tuple[FloatArray, BoolArray]]:
-        """Scores and members of each simulated target, without a copy of the pool for every one of them."""
-        priors = self._priors(evidence)
-        for target in simulated_moments(evidence, wanted_sides(self.mode)):
-            yield _predicted(priors, target.statistic, target.sides, regression=evidence.regression), target.members
-
-    def tuned(self, evidence: Evidence) -> Self:
-        """The same attack with its priors, two numbers per side, fitted to this pool."""
-        return dataclasses.replace(self, priors_=self._priors(evidence))
-
-    def _priors(self, evidence: Evidence) -> tuple[VariancePrior, ...]:
-        return self.priors_ or tuple(fit_variance_prior(side) for side in side_moments(evidence, self.mode))
-
-
-def _predicted(
-    priors: Sequence[VariancePrior], target: FloatArray, sides: Sequence[Moments], *, regression: bool
-) -> FloatArray:
-    """Scores [N] of a target's statistics, from the moments of out-models and, online, in-models."""
-    predictives = []  # degrees of freedom, location and scale of the margin of one more model, [N] each
-    for prior, side in zip(priors, sides, strict=True):
-        freedom, variance = prior.updated(side)
-        predictives.append((freedom, side.mean, np.sqrt(variance * (1 + 1 / side.models))))
-    if len(predictives) == 2:
-        outside, inside = (student_log_density(target, *predictive) for predictive in predictives)
-        return np.asarray(inside - outside)
-    freedom, mean, scale = predictives[0]
-    if not regression:
-        return _student_log_cdf((target - mean) / scale, freedom)
-    away = np.abs(target)  # how likely an out-model is farther off, as for LiRA
-    tails = [_student_log_cdf((sign * mean - away) / scale, freedom) for sign in (-1.0, 1.0)]
-    return np.asarray(np.minimum(np.logaddexp(*tails), 0.0))
+    def _scores(
+        self, fit: Sequence[VariancePrior], evidence: Evidence, statistic: FloatArray, sides: Sequence[Moments]
+    ) -> FloatArray:
+        """Log ratios, offline log tail probabilities."""
+        predictives = []  # degrees of freedom, location and scale of the margin of one more model, [N] each
+        for prior, side in zip(fit, sides, strict=True):
+            freedom, variance = prior.updated(side)
+            predictives.append((freedom, side.mean, np.sqrt(variance * (1 + 1 / side.models))))
+        if len(predictives) == 2:
+            outside, inside = (student_log_density(statistic, *predictive) for predictive in predictives)
+            return np.asarray(inside - outside)
+        freedom, mean, scale = predictives[0]
+        if not evidence.regression:
+            return _student_log_cdf((statistic - mean) / scale, freedom)
+        away = np.abs(statistic)  # how likely an out-model is farther off, as for LiRA
+        tails = [_student_log_cdf((sign * mean - away) / scale, freedom) for sign in (-1.0, 1.0)]
+        return np.asarray(np.minimum(np.logaddexp(*tails), 0.0))
 
 
 def fit_variance_prior(side: Moments) -> VariancePrior:

@@ -6,17 +6,17 @@ Non-members are out-models of shadow pools, or public records.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple, Self
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 from scipy.special import ndtr, ndtri
 from sklearn.linear_model import RidgeCV
 
 from glasshouse.attacks.attack import Attack, QueryCount, register
-from glasshouse.attacks.in_out_moments import SimulatedSides, moments, simulated_moments
-from glasshouse.core.arrays import BoolArray, FloatArray, IntArray
+from glasshouse.attacks.in_out_moments import Moments, MomentsAttack, SimulatedSides, moments, simulated_moments
+from glasshouse.core.arrays import FloatArray, IntArray
 from glasshouse.core.errors import InputError
 from glasshouse.core.numerics import loss_to_margin
 from glasshouse.core.randomness import generator
@@ -41,7 +41,7 @@ class QuantileFit(NamedTuple):
 
 @register("quantile")
 @dataclass(frozen=True, kw_only=True)
-class QuantileRegression(Attack):
+class QuantileRegression(MomentsAttack):
     """How far up the margin lies among the margins that non-members like it have, in units of a normal distribution.
 
     The 50, 75, 90, 95 and 99 % quantiles of a non-member's margin are regressed on its label and on the mean margin of
@@ -66,28 +66,26 @@ class QuantileRegression(Attack):
     """
 
     version: ClassVar[int] = 2
-    quick_simulation: ClassVar[bool] = True
     mode: ClassVar[Mode] = "offline"
 
     seed: int = 0
     fit_: QuantileFit | None = dataclasses.field(default=None, repr=False, compare=False)
 
-    def score(self, evidence: Evidence) -> FloatArray:
-        """Normal quantiles, [N]; higher means member."""
+    def _of_target(self, fit: QuantileFit, evidence: Evidence) -> FloatArray:
         evidence.require_side(inside=False)
-        usual = moments(loss_to_margin(evidence.shadow_loss), ~evidence.shadow_members).mean
-        return self._scores(evidence, usual, loss_to_margin(evidence.target_loss))
+        side = moments(loss_to_margin(evidence.shadow_loss), ~evidence.shadow_members)
+        return self._scores(fit, evidence, loss_to_margin(evidence.target_loss), [side])
 
-    def simulated_scores(self, evidence: Evidence) -> Iterator[tuple[FloatArray, BoolArray]]:
-        """Scores and members of each simulated target, without a copy of the pool for every one of them."""
-        attack = self.tuned(evidence)
-        for target in _simulated(evidence):
-            yield attack._scores(evidence, target.sides[0].mean, target.statistic), target.members
+    def _simulated(self, evidence: Evidence) -> Iterator[SimulatedSides]:
+        """For a regression too, of margins of the losses."""
+        return simulated_moments(evidence, [False], statistic=loss_to_margin(evidence.shadow_loss))
 
-    def _scores(self, evidence: Evidence, usual: FloatArray, margins: FloatArray) -> FloatArray:
-        """Scores [N] from the mean margins of out-models and the margins of the target."""
-        fit = self._fit(evidence)
-        expected = fit.lines @ _signals(np.clip(usual, fit.low, fit.high), evidence.labels, fit.lines.shape[1]).T
+    def _scores(
+        self, fit: QuantileFit, evidence: Evidence, margins: FloatArray, sides: Sequence[Moments]
+    ) -> FloatArray:
+        """Normal quantiles."""
+        usual = np.clip(sides[0].mean, fit.low, fit.high)
+        expected = fit.lines @ _signals(usual, evidence.labels, fit.lines.shape[1]).T
         # lines may cross; a quantile of a higher level is never below
         steps = np.maximum(np.diff(np.maximum.accumulate(expected, axis=0), axis=0), _NARROWEST)
         quantiles = np.concatenate([expected[:1], expected[0] + np.cumsum(steps, axis=0)])  # [levels, N]
@@ -96,15 +94,9 @@ class QuantileRegression(Attack):
         slope = np.diff(normal)[below] / steps[below, records]
         return np.asarray(normal[below] + slope * (margins - quantiles[below, records]))
 
-    def tuned(self, evidence: Evidence) -> Self:
-        """The same attack with its lines fitted to this pool; it does not look at the target's losses."""
-        return dataclasses.replace(self, fit_=self._fit(evidence))
-
-    def _fit(self, evidence: Evidence) -> QuantileFit:
-        if self.fit_ is not None:
-            return self.fit_
+    def _learned(self, evidence: Evidence) -> QuantileFit:
         parts = []
-        for target in _simulated(evidence):
+        for target in self._simulated(evidence):
             outside = np.flatnonzero(~target.members)
             parts.append((target.sides[0].mean[outside], target.statistic[outside], outside))
         usual, margins, records = (np.concatenate(part) for part in zip(*parts, strict=True))
@@ -116,11 +108,6 @@ class QuantileRegression(Attack):
         signals = _signals(np.clip(usual, low, high), None if labels is None else labels[records], columns)
         margins = np.clip(margins, *usual_range(margins))
         return QuantileFit(np.stack([quantile_line(signals, margins, level) for level in _LEVELS]), low, high)
-
-
-def _simulated(evidence: Evidence) -> Iterator[SimulatedSides]:
-    """Each simulated target with the moments of its out-models; for a regression too, of margins of the losses."""
-    return simulated_moments(evidence, [False], statistic=loss_to_margin(evidence.shadow_loss), spread=False)
 
 
 def quantile_line(signals: FloatArray, answers: FloatArray, level: float) -> FloatArray:

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple, Self
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -18,15 +18,8 @@ from scipy.linalg import solve_triangular
 from scipy.special import expit
 from scipy.stats import norm
 
-from glasshouse.attacks.attack import Attack, register
-from glasshouse.attacks.in_out_moments import (
-    ALMOST_ZERO,
-    Moments,
-    panels,
-    side_moments,
-    simulated_moments,
-    wanted_sides,
-)
+from glasshouse.attacks.attack import register
+from glasshouse.attacks.in_out_moments import ALMOST_ZERO, Moments, MomentsAttack, panels, side_moments
 from glasshouse.attacks.prior import check_prior, prior_log_odds
 from glasshouse.core.arrays import BoolArray, FloatArray, Positions
 from glasshouse.core.errors import InputError
@@ -130,7 +123,7 @@ def _solved(triangles: list[FloatArray], rows: int, width: int) -> LinearGaussia
 
 @register("regressed")
 @dataclass(frozen=True, kw_only=True)
-class Regressed(Attack):
+class Regressed(MomentsAttack):
     r"""Posterior probability of membership from the likelihood ratio of two regressions.
 
     The margin h of a record given membership m is Gaussian with mean
@@ -161,7 +154,6 @@ class Regressed(Attack):
     posterior: ClassVar[bool] = True
     candidate: ClassVar[bool] = True
     likelihood_ratio: ClassVar[bool] = True
-    quick_simulation: ClassVar[bool] = True
     _learns_elsewhere: ClassVar[bool] = True
 
     mode: Mode = "online"
@@ -174,31 +166,17 @@ class Regressed(Attack):
         check_prior(self.prior)
         _check_folds(self.folds)
 
-    def score(self, evidence: Evidence) -> FloatArray:
-        """Posteriors, [N]; higher means member."""
-        signals = mean_margins(side_moments(evidence, self.mode))
-        return self._posteriors(self._fit(evidence), signals, evidence.target_statistic[:, None])
-
-    def tuned(self, evidence: Evidence) -> Self:
-        """The same attack with its eight numbers fitted to this pool."""
-        return dataclasses.replace(self, fit_=self._fit(evidence))
-
-    def simulated_scores(self, evidence: Evidence) -> Iterator[tuple[FloatArray, BoolArray]]:
-        """Posteriors [N] and members [N] of each simulated target, all of them in one pass over the pool."""
-        fit = self._fit(evidence)
-        for signals, margins, members in self._examples(evidence):
-            yield self._posteriors(fit, signals, margins), members
-
-    def _posteriors(self, fit: SidesFit, signals: FloatArray, margins: FloatArray) -> FloatArray:
-        return np.asarray(expit(fit.log_ratio(signals, margins) + prior_log_odds(self.prior, len(margins))))
-
-    def _fit(self, evidence: Evidence) -> SidesFit:
+    def _learned(self, evidence: Evidence) -> SidesFit:
         folds = record_folds(evidence.records, mode=self.mode, folds=self.folds, seed=self.seed)
-        return self.fit_ or fit_sides(self._examples(evidence), folds)
+        simulated = self._simulated(evidence)
+        return fit_sides(
+            (Example(mean_margins(one.sides), one.statistic[:, None], one.members) for one in simulated), folds
+        )
 
-    def _examples(self, evidence: Evidence) -> Iterator[Example]:
-        for one in simulated_moments(evidence, wanted_sides(self.mode), spread=False):
-            yield Example(mean_margins(one.sides), one.statistic[:, None], one.members)
+    def _scores(self, fit: SidesFit, evidence: Evidence, statistic: FloatArray, sides: Sequence[Moments]) -> FloatArray:
+        """Posteriors."""
+        ratio = fit.log_ratio(mean_margins(sides), statistic[:, None])
+        return np.asarray(expit(ratio + prior_log_odds(self.prior, len(statistic))))
 
 
 def mean_margins(sides: Sequence[Moments]) -> FloatArray:
@@ -242,7 +220,7 @@ class CommonShift:
 
 @register("shrunk-lira")
 @dataclass(frozen=True, kw_only=True)
-class ShrunkLiRA(Attack):
+class ShrunkLiRA(MomentsAttack):
     r"""Log-likelihood ratio under Gaussians whose means are empirical-Bayes estimates.
 
     A record's margins are :math:`N(\mu, \sigma_{out}^2)` outside and :math:`N(\mu + \delta_v, \sigma_{in}^2)` inside,
@@ -270,6 +248,7 @@ class ShrunkLiRA(Attack):
     candidate: ClassVar[bool] = True
     likelihood_ratio: ClassVar[bool] = True
     log_ratio: ClassVar[bool] = True
+    quick_simulation: ClassVar[bool] = False
     _learns_elsewhere: ClassVar[bool] = True
     needs_classes: ClassVar[str] = (
         "it moves all records by one common shift, and residuals move towards 0 from both sides"
@@ -287,53 +266,38 @@ class ShrunkLiRA(Attack):
         """Log ratios, [N]; higher means member."""
         fit = self._fit(evidence)
         if isinstance(fit, SidesFit):
-            return self._ratio(fit, evidence)
+            return self._of_target(fit, evidence)
         sets = _panels(evidence.shadow_members)[: None if fit.clear else 1]
         views = [evidence.among(rows) for rows in sets] or [evidence]
-        return np.asarray(np.mean([self._ratio(fit, view) for view in views], axis=0))
+        return np.asarray(np.mean([self._of_target(fit, view) for view in views], axis=0))
 
     def flag_scores(self, evidence: Evidence) -> FloatArray:
         """Scores [N] of the target by one panel, as those of a simulated target."""
-        return self._ratio(self._fit(evidence), evidence.in_place_of(0))
+        return self._of_target(self._fit(evidence), evidence.in_place_of(0))
 
-    def simulated_scores(self, evidence: Evidence) -> Iterator[tuple[FloatArray, BoolArray]]:
-        """Scores [N] and members [N] of each simulated target, whose references are one panel."""
-        fit = self._fit(evidence)
-        for target in simulated_moments(evidence, wanted_sides(self.mode)):
-            yield _log_ratio(fit, target.statistic, target.sides), target.members
-
-    def tuned(self, evidence: Evidence) -> Self:
-        """The same attack with its shift and variances fitted to this pool."""
-        return dataclasses.replace(self, fit_=self._fit(evidence))
-
-    def _fit(self, evidence: Evidence) -> CommonShift | SidesFit:
-        if self.fit_ is not None:
-            return self.fit_
+    def _learned(self, evidence: Evidence) -> CommonShift | SidesFit:
         if self.mode == "online":
             outside, within = side_moments(evidence, self.mode)
             return fit_common_shift(within, outside)
         nothing = np.empty((evidence.records, 0))  # the out-mean is subtracted, and references have no other signal
         examples = (
             Example(nothing, (one.statistic - one.sides[0].mean)[:, None], one.members)
-            for one in simulated_moments(evidence, [False], spread=False)
+            for one in self._simulated(evidence)
         )
         return fit_sides(examples, record_folds(evidence.records, folds=self.folds, seed=self.seed))
 
-    def _ratio(self, fit: CommonShift | SidesFit, evidence: Evidence) -> FloatArray:
-        """Log ratios, [N], of a target that is compared with all shadow models of the evidence."""
-        return _log_ratio(fit, evidence.target_statistic, side_moments(evidence, self.mode))
-
-
-def _log_ratio(fit: CommonShift | SidesFit, target: FloatArray, sides: list[Moments]) -> FloatArray:
-    """Log ratios [N] of a target's margins, from the moments over out-models and, online, in-models."""
-    if isinstance(fit, SidesFit):  # how far the margin lies above the mean of the out-models
-        return fit.log_ratio(np.empty((len(target), 0)), (target - sides[0].mean)[:, None])
-    outside, within = sides
-    densities = []
-    for inside in (True, False):
-        mean, variance = fit.predictive(within, outside, inside=inside)
-        densities.append(norm.logpdf(target, mean, np.sqrt(variance)))
-    return np.asarray(densities[0] - densities[1])
+    def _scores(
+        self, fit: CommonShift | SidesFit, evidence: Evidence, statistic: FloatArray, sides: Sequence[Moments]
+    ) -> FloatArray:
+        """Log ratios."""
+        if isinstance(fit, SidesFit):  # how far the margin lies above the mean of the out-models
+            return fit.log_ratio(np.empty((len(statistic), 0)), (statistic - sides[0].mean)[:, None])
+        outside, within = sides
+        densities = []
+        for inside in (True, False):
+            mean, variance = fit.predictive(within, outside, inside=inside)
+            densities.append(norm.logpdf(statistic, mean, np.sqrt(variance)))
+        return np.asarray(densities[0] - densities[1])
 
 
 def _panels(members: BoolArray) -> list[Positions]:

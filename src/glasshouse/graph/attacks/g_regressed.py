@@ -95,7 +95,7 @@ class GRegressed(GraphAttack):
     def _examples(self, asked: tuple[Evidence, ...]) -> Iterator[Example]:
         """Of each simulated target: mean margins of its references for every node [n, 4 or 2], its own [n, 2]."""
         sides = wanted_sides(self.mode)
-        for targets in zip(*(simulated_moments(one, sides, spread=False) for one in asked), strict=True):
+        for targets in zip(*(simulated_moments(one, sides) for one in asked), strict=True):
             signals = np.concatenate([mean_margins(target.sides) for target in targets], axis=1)
             margins = np.stack([target.statistic for target in targets], axis=1)
             yield Example(signals, margins, targets[0].members)
