@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 
 from glasshouse.data import row_batches
-from glasshouse.data.records import recognised
+from glasshouse.data.features import recognised
 
 
 def test_arrays_lists_and_empty_things_are_not_taken_for_records() -> None:

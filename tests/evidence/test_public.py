@@ -5,7 +5,7 @@ import pytest
 from numpy.typing import ArrayLike
 
 from glasshouse import InputError
-from glasshouse.evidence.public import public_mask
+from glasshouse.evidence.evidence import public_mask
 
 MEMBERS = np.arange(200) < 100
 

@@ -182,7 +182,7 @@ class PublicQuantile(Attack):
         seed: of the draw of public records, if there are very many.
 
     Example:
-        >>> from glasshouse.evidence.public import PublicRecords
+        >>> from glasshouse.evidence.evidence import PublicRecords
         >>> rng = np.random.default_rng(0)
         >>> x = rng.normal(size=(300, 1))  # how difficult a record is
         >>> loss = np.logaddexp(0, 3 * x[:, 0] + 0.3 * rng.normal(size=300) - 2 * (np.arange(300) < 100))

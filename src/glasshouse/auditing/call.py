@@ -35,7 +35,7 @@ from glasshouse.evaluation.checks.members import Finding, shared_losses, shared_
 from glasshouse.evaluation.groups import as_groups
 from glasshouse.evaluation.run import with_public_records
 from glasshouse.evidence import Evidence, Mode, QueryOptions, collect
-from glasshouse.evidence.public import public_mask
+from glasshouse.evidence.evidence import public_mask
 from glasshouse.evidence.trace import traced_losses
 from glasshouse.pool import ShadowPool
 from glasshouse.query.classify import check_model

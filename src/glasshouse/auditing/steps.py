@@ -35,8 +35,8 @@ from glasshouse.evaluation import (
     verdict_attack,
 )
 from glasshouse.evaluation.best import AttackCache, Best
-from glasshouse.evaluation.checks.auxiliary import few_columns, label_columns
 from glasshouse.evaluation.checks.members import doubtful_members, same_models, swapped_members
+from glasshouse.evaluation.checks.random_members import few_columns, label_columns
 from glasshouse.evaluation.declared import Coins, declared_draw, with_own_coins, without_draw
 from glasshouse.evaluation.intervals import Sampled, sampling_intervals
 from glasshouse.evaluation.metrics import resolvable

@@ -1,10 +1,9 @@
 """The population: records with stable ids and labels, and the draws of those that train a model."""
 
-from glasshouse.data.features import count_records, select, table_of_numbers
+from glasshouse.data.features import Records, count_records, register_records, row_batches, select, table_of_numbers
 from glasshouse.data.labels import as_ids, check_classes, first_of, is_frame
 from glasshouse.data.members import as_members, check_members_fit, complementary_halves, random_subsets, share_size
 from glasshouse.data.population import AnyPopulation, Population, as_population, check_population
-from glasshouse.data.records import Records, register_records, row_batches
 from glasshouse.data.units import Units
 
 __all__ = [

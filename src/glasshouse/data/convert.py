@@ -12,9 +12,8 @@ import numpy as np
 from glasshouse.core.errors import InputError
 from glasshouse.core.optional import is_made_by, is_tensor
 from glasshouse.core.registry import did_you_mean
-from glasshouse.data.features import check_order, stacked
+from glasshouse.data.features import check_order, recognised, stacked
 from glasshouse.data.labels import comes_from, is_frame
-from glasshouse.data.records import recognised
 
 _LOOK = 4  # items that are read twice: they must be the same
 

@@ -17,7 +17,7 @@ from glasshouse.core.errors import InputError
 from glasshouse.core.numerics import not_finite
 from glasshouse.core.optional import is_made_by
 from glasshouse.data.convert import opened
-from glasshouse.data.features import count_records, joined, plain_parts, select
+from glasshouse.data.features import Records, count_records, joined, plain_parts, recognised, select
 from glasshouse.data.labels import (
     as_ids,
     as_labels,
@@ -29,7 +29,6 @@ from glasshouse.data.labels import (
     joined_ids,
     one_column,
 )
-from glasshouse.data.records import Records, recognised
 from glasshouse.data.units import Units, as_units
 
 

@@ -1,9 +1,8 @@
 """Evaluation: ROC, intervals, thresholds and bounds on ε. Only this package sees the target's members."""
 
 from glasshouse.evaluation.best import Best
-from glasshouse.evaluation.checks.auxiliary import Known
 from glasshouse.evaluation.checks.calibration import target_mismatch
-from glasshouse.evaluation.checks.random_members import RandomMembers, check_random_members
+from glasshouse.evaluation.checks.random_members import Known, RandomMembers, check_random_members
 from glasshouse.evaluation.intervals import Interval, clopper_pearson, delong, tpr_intervals
 from glasshouse.evaluation.leakage import VerdictAttack, leak_test, verdict_attack
 from glasshouse.evaluation.metrics import AcrossTargets, Metrics, Rate, across_targets, evaluate

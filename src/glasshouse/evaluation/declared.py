@@ -10,8 +10,7 @@ import numpy as np
 
 from glasshouse.core.arrays import BoolArray, FloatArray
 from glasshouse.data.design import Draw
-from glasshouse.evaluation.checks.auxiliary import Known
-from glasshouse.evaluation.checks.random_members import check_random_members
+from glasshouse.evaluation.checks.random_members import Known, check_random_members
 from glasshouse.evaluation.privacy.bounds import gaussian_epsilon, mu_from_area
 from glasshouse.evaluation.run import AttackOutcome
 from glasshouse.evidence import Evidence

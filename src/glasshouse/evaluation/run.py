@@ -23,8 +23,8 @@ from glasshouse.core.randomness import generator
 from glasshouse.data import Population
 from glasshouse.data.design import Draw
 from glasshouse.evaluation.best import AttackCache, Best
-from glasshouse.evaluation.checks.auxiliary import few_columns
 from glasshouse.evaluation.checks.calibration import posterior_doubt
+from glasshouse.evaluation.checks.random_members import few_columns
 from glasshouse.evaluation.intervals import SamplingIntervals
 from glasshouse.evaluation.metrics import Metrics, evaluate
 from glasshouse.evaluation.pool_size import FewerReferences, compare_references, stability

@@ -140,7 +140,7 @@ def sized(members: BoolArray) -> Mapping[Design, Guesses]:
 def _guesses(scores: FloatArray, members: BoolArray, designs: Sequence[Design]) -> dict[Design, Guesses]:
     random = generator(len(scores), "order of tied scores")
     shuffled, ranked = random.permutation(len(scores)), np.argsort(-scores)  # positions, the highest score first
-    if not np.diff(scores[ranked]).all():  # tied ones are shuffled, which a slower sort keeps
+    if ((falling := scores[ranked])[1:] == falling[:-1]).any():  # tied ones are shuffled, which a slower sort keeps
         ranked = shuffled[np.argsort(-scores[shuffled], kind="stable")]
     surplus, kept = 2 * int(members.sum()) - len(members), np.ones(len(members), dtype=np.bool_)
     if abs(surplus) > 3 * math.sqrt(len(members)):  # fair coins may well differ by less

@@ -8,8 +8,7 @@ from sklearn.datasets import load_digits
 
 from glasshouse import Evidence
 from glasshouse.core.arrays import BoolArray
-from glasshouse.evaluation.checks.auxiliary import Known, columns_of
-from glasshouse.evaluation.checks.random_members import _some, check_random_members
+from glasshouse.evaluation.checks.random_members import Known, _some, check_random_members, columns_of
 
 DIGITS, CLASSES = load_digits(return_X_y=True)
 

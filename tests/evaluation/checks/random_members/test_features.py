@@ -10,7 +10,7 @@ import pytest
 import torch
 from scipy.sparse import csr_matrix, random_array
 
-from glasshouse.evaluation.checks.auxiliary import few_columns, ranked
+from glasshouse.evaluation.checks.random_members import few_columns, ranked
 
 NUMBERS = np.random.default_rng(0).normal(size=(40, 3))
 TEXTS = np.array([f"patient {number % 7} of ward {number % 3}" for number in range(40)])
