@@ -1,56 +1,34 @@
 """Attacks: small objects with ``score(view) -> [N]``; higher means member."""
 
-from glasshouse.attacks.attack import Attack, Judgement, QueryCount, attack_names, create, register
-from glasshouse.attacks.base import BASE, TemperedBASE
-from glasshouse.attacks.baselines import (
-    AttackR,
-    Calibration,
-    ClassLoss,
-    Hinge,
-    LossThreshold,
-    ModifiedEntropy,
-    TraceFall,
-)
-from glasshouse.attacks.classifier import ShadowClassifier
-from glasshouse.attacks.language import EZMIA, MinK, MinKPlusPlus, WindowComparison, Zlib
-from glasshouse.attacks.lira import BaVarIA, LiRA
-from glasshouse.attacks.parts import PartsBASE, PartsLiRA
-from glasshouse.attacks.quantile import PublicQuantile, QuantileRegression
-from glasshouse.attacks.regressed import Regressed, ShrunkLiRA
-from glasshouse.attacks.rmia import RMIA, InfoRMIA
-from glasshouse.attacks.stacked import Stacked
-
-__all__ = [
-    "BASE",
-    "EZMIA",
-    "RMIA",
-    "Attack",
-    "AttackR",
-    "BaVarIA",
-    "Calibration",
-    "ClassLoss",
-    "Hinge",
-    "InfoRMIA",
-    "Judgement",
-    "LiRA",
-    "LossThreshold",
-    "MinK",
-    "MinKPlusPlus",
-    "ModifiedEntropy",
-    "PartsBASE",
-    "PartsLiRA",
-    "PublicQuantile",
-    "QuantileRegression",
-    "QueryCount",
-    "Regressed",
-    "ShadowClassifier",
-    "ShrunkLiRA",
-    "Stacked",
-    "TemperedBASE",
-    "TraceFall",
-    "WindowComparison",
-    "Zlib",
-    "attack_names",
-    "create",
-    "register",
-]
+from glasshouse.attacks.attack import Attack as Attack
+from glasshouse.attacks.attack import Judgement as Judgement
+from glasshouse.attacks.attack import QueryCount as QueryCount
+from glasshouse.attacks.attack import attack_names as attack_names
+from glasshouse.attacks.attack import create as create
+from glasshouse.attacks.attack import register as register
+from glasshouse.attacks.base import BASE as BASE
+from glasshouse.attacks.base import TemperedBASE as TemperedBASE
+from glasshouse.attacks.baselines import AttackR as AttackR
+from glasshouse.attacks.baselines import Calibration as Calibration
+from glasshouse.attacks.baselines import ClassLoss as ClassLoss
+from glasshouse.attacks.baselines import Hinge as Hinge
+from glasshouse.attacks.baselines import LossThreshold as LossThreshold
+from glasshouse.attacks.baselines import ModifiedEntropy as ModifiedEntropy
+from glasshouse.attacks.baselines import TraceFall as TraceFall
+from glasshouse.attacks.classifier import ShadowClassifier as ShadowClassifier
+from glasshouse.attacks.language import EZMIA as EZMIA
+from glasshouse.attacks.language import MinK as MinK
+from glasshouse.attacks.language import MinKPlusPlus as MinKPlusPlus
+from glasshouse.attacks.language import WindowComparison as WindowComparison
+from glasshouse.attacks.language import Zlib as Zlib
+from glasshouse.attacks.lira import BaVarIA as BaVarIA
+from glasshouse.attacks.lira import LiRA as LiRA
+from glasshouse.attacks.parts import PartsBASE as PartsBASE
+from glasshouse.attacks.parts import PartsLiRA as PartsLiRA
+from glasshouse.attacks.quantile import PublicQuantile as PublicQuantile
+from glasshouse.attacks.quantile import QuantileRegression as QuantileRegression
+from glasshouse.attacks.regressed import Regressed as Regressed
+from glasshouse.attacks.regressed import ShrunkLiRA as ShrunkLiRA
+from glasshouse.attacks.rmia import RMIA as RMIA
+from glasshouse.attacks.rmia import InfoRMIA as InfoRMIA
+from glasshouse.attacks.stacked import Stacked as Stacked

@@ -1,58 +1,37 @@
 """Evaluation: ROC, intervals, thresholds and bounds on ε. Only this package sees the target's members."""
 
-from glasshouse.evaluation.best import Best
-from glasshouse.evaluation.checks.calibration import target_mismatch
-from glasshouse.evaluation.checks.random_members import Known, RandomMembers, check_random_members
-from glasshouse.evaluation.intervals import Interval, clopper_pearson, delong, tpr_intervals
-from glasshouse.evaluation.leakage import VerdictAttack, leak_test, verdict_attack
-from glasshouse.evaluation.metrics import AcrossTargets, Metrics, Rate, across_targets, evaluate
-from glasshouse.evaluation.privacy.bounds import (
-    Guesses,
-    epsilon_lower_bound,
-    gaussian_epsilon,
-    mu_if_independent,
-    mu_lower_bound,
-    posterior_bound,
-)
-from glasshouse.evaluation.privacy.claim import GaussianBound, PrivacyClaim, PrivacyVerdict, judge_claim
-from glasshouse.evaluation.roc import ROC, auc, roc, tpr_at_fpr
-from glasshouse.evaluation.run import AttackOutcome, run_attack
-from glasshouse.evaluation.thresholds import Threshold, estimate_thresholds
-
-__all__ = [
-    "ROC",
-    "AcrossTargets",
-    "AttackOutcome",
-    "Best",
-    "GaussianBound",
-    "Guesses",
-    "Interval",
-    "Known",
-    "Metrics",
-    "PrivacyClaim",
-    "PrivacyVerdict",
-    "RandomMembers",
-    "Rate",
-    "Threshold",
-    "VerdictAttack",
-    "across_targets",
-    "auc",
-    "check_random_members",
-    "clopper_pearson",
-    "delong",
-    "epsilon_lower_bound",
-    "estimate_thresholds",
-    "evaluate",
-    "gaussian_epsilon",
-    "judge_claim",
-    "leak_test",
-    "mu_if_independent",
-    "mu_lower_bound",
-    "posterior_bound",
-    "roc",
-    "run_attack",
-    "target_mismatch",
-    "tpr_at_fpr",
-    "tpr_intervals",
-    "verdict_attack",
-]
+from glasshouse.evaluation.best import Best as Best
+from glasshouse.evaluation.checks.calibration import target_mismatch as target_mismatch
+from glasshouse.evaluation.checks.random_members import Known as Known
+from glasshouse.evaluation.checks.random_members import RandomMembers as RandomMembers
+from glasshouse.evaluation.checks.random_members import check_random_members as check_random_members
+from glasshouse.evaluation.intervals import Interval as Interval
+from glasshouse.evaluation.intervals import clopper_pearson as clopper_pearson
+from glasshouse.evaluation.intervals import delong as delong
+from glasshouse.evaluation.intervals import tpr_intervals as tpr_intervals
+from glasshouse.evaluation.leakage import VerdictAttack as VerdictAttack
+from glasshouse.evaluation.leakage import leak_test as leak_test
+from glasshouse.evaluation.leakage import verdict_attack as verdict_attack
+from glasshouse.evaluation.metrics import AcrossTargets as AcrossTargets
+from glasshouse.evaluation.metrics import Metrics as Metrics
+from glasshouse.evaluation.metrics import Rate as Rate
+from glasshouse.evaluation.metrics import across_targets as across_targets
+from glasshouse.evaluation.metrics import evaluate as evaluate
+from glasshouse.evaluation.privacy.bounds import Guesses as Guesses
+from glasshouse.evaluation.privacy.bounds import epsilon_lower_bound as epsilon_lower_bound
+from glasshouse.evaluation.privacy.bounds import gaussian_epsilon as gaussian_epsilon
+from glasshouse.evaluation.privacy.bounds import mu_if_independent as mu_if_independent
+from glasshouse.evaluation.privacy.bounds import mu_lower_bound as mu_lower_bound
+from glasshouse.evaluation.privacy.bounds import posterior_bound as posterior_bound
+from glasshouse.evaluation.privacy.claim import GaussianBound as GaussianBound
+from glasshouse.evaluation.privacy.claim import PrivacyClaim as PrivacyClaim
+from glasshouse.evaluation.privacy.claim import PrivacyVerdict as PrivacyVerdict
+from glasshouse.evaluation.privacy.claim import judge_claim as judge_claim
+from glasshouse.evaluation.roc import ROC as ROC
+from glasshouse.evaluation.roc import auc as auc
+from glasshouse.evaluation.roc import roc as roc
+from glasshouse.evaluation.roc import tpr_at_fpr as tpr_at_fpr
+from glasshouse.evaluation.run import AttackOutcome as AttackOutcome
+from glasshouse.evaluation.run import run_attack as run_attack
+from glasshouse.evaluation.thresholds import Threshold as Threshold
+from glasshouse.evaluation.thresholds import estimate_thresholds as estimate_thresholds
