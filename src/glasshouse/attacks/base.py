@@ -105,13 +105,14 @@ def simulated_confidence(evidence: Evidence, mode: Mode) -> Iterator[SimulatedCo
 Statistic = Callable[[float], FloatArray]
 
 
+@dataclass(frozen=True, kw_only=True)
 class ConfidenceAttack(Attack):
     """An attack on a statistic of the loss, the expected log-confidence and one number, which is tuned offline."""
 
     quick_simulation: ClassVar[bool] = True
     _number: ClassVar[str] = "offline_a"  # the field that holds the number, or "auto"
 
-    mode: Mode
+    mode: Mode = "online"
 
     @abc.abstractmethod
     def _statistic(self, loss: FloatArray, expected: FloatArray) -> Statistic:
@@ -229,7 +230,6 @@ class BASE(ConfidenceAttack):
     candidate: ClassVar[bool] = True
     _number: ClassVar[str] = "scale"
 
-    mode: Mode = "online"
     prior: float | ArrayLike = 0.5
     scale: float | Literal["auto"] = "auto"
 

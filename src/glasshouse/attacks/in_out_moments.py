@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import abc
-import dataclasses
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
@@ -230,13 +230,14 @@ def simulated_sets(members: BoolArray) -> Iterator[tuple[list[tuple[int, int]], 
     yield targets, sets
 
 
+@dataclass(frozen=True, kw_only=True)
 class MomentsAttack(Attack):
     """An attack on the target's statistic and the moments of its references, by what it learned from the pool."""
 
     quick_simulation: ClassVar[bool] = True
 
-    mode: Mode
-    fit_: Any  # what it learned; None before `tuned`
+    mode: Mode = "online"
+    fit_: Any = field(default=None, repr=False, compare=False)  # what it learned; None before `tuned`
 
     @abc.abstractmethod
     def _learned(self, evidence: Evidence) -> Any:
@@ -267,4 +268,4 @@ class MomentsAttack(Attack):
 
     def tuned(self, evidence: Evidence) -> Self:
         """The same attack with what it learns from this pool."""
-        return dataclasses.replace(self, fit_=self._fit(evidence))  # type: ignore[type-var]
+        return replace(self, fit_=self._fit(evidence))

@@ -80,9 +80,6 @@ class BaVarIA(MomentsAttack):
     likelihood_ratio: ClassVar[bool] = True
     log_ratio: ClassVar[bool] = True
 
-    mode: Mode = "online"
-    fit_: tuple[VariancePrior, ...] | None = dataclasses.field(default=None, repr=False, compare=False)
-
     def _learned(self, evidence: Evidence) -> tuple[VariancePrior, ...]:
         return tuple(fit_variance_prior(side) for side in side_moments(evidence, self.mode))
 

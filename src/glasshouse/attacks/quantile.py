@@ -5,7 +5,6 @@ Non-members are out-models of shadow pools, or public records.
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
@@ -69,7 +68,6 @@ class QuantileRegression(MomentsAttack):
     mode: ClassVar[Mode] = "offline"
 
     seed: int = 0
-    fit_: QuantileFit | None = dataclasses.field(default=None, repr=False, compare=False)
 
     def _of_target(self, fit: QuantileFit, evidence: Evidence) -> FloatArray:
         evidence.require_side(inside=False)

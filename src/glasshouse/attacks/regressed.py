@@ -6,7 +6,6 @@ out-models towards the shift common to all.
 
 from __future__ import annotations
 
-import dataclasses
 import itertools
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -156,11 +155,9 @@ class Regressed(MomentsAttack):
     likelihood_ratio: ClassVar[bool] = True
     _learns_elsewhere: ClassVar[bool] = True
 
-    mode: Mode = "online"
     prior: float | ArrayLike = 0.5
     folds: int = 5
     seed: int = 0
-    fit_: SidesFit | None = dataclasses.field(default=None, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         check_prior(self.prior)
@@ -254,10 +251,8 @@ class ShrunkLiRA(MomentsAttack):
         "it moves all records by one common shift, and residuals move towards 0 from both sides"
     )
 
-    mode: Mode = "online"
     folds: int = 5
     seed: int = 0
-    fit_: CommonShift | SidesFit | None = dataclasses.field(default=None, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         _check_folds(self.folds)

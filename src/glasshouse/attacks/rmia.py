@@ -20,7 +20,7 @@ from glasshouse.attacks.prior import check_prior, prior_weights
 from glasshouse.core.arrays import BoolArray, FloatArray, Positions
 from glasshouse.core.errors import InputError
 from glasshouse.core.numerics import loss_to_margin
-from glasshouse.evidence import Evidence, Mode
+from glasshouse.evidence import Evidence
 
 
 @register("rmia")
@@ -51,7 +51,6 @@ class RMIA(ConfidenceAttack):
     candidate: ClassVar[bool] = True
     likelihood_ratio: ClassVar[bool] = True
 
-    mode: Mode = "online"
     gamma: float = 1.0
     offline_a: float | Literal["auto"] = "auto"
     # not in the repr, by which experiments find stored scores: no score depends on it
@@ -143,7 +142,6 @@ class InfoRMIA(ConfidenceAttack):
     version: ClassVar[int] = 2
     needs_classes: ClassVar[str] = "its divergence is between the true class and all others"
 
-    mode: Mode = "online"
     over: Literal["answers", "population"] = "answers"
     offline_a: float | Literal["auto"] = "auto"
 

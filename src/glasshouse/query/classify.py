@@ -16,8 +16,7 @@ from glasshouse.core.arrays import BoolArray, FloatArray, IntArray
 from glasshouse.core.errors import InputError
 from glasshouse.core.optional import is_module
 from glasshouse.data import Population, Records, row_batches, select
-from glasshouse.query.adapters import LABELS_ADVICE, KeptAnswers, asker
-from glasshouse.query.native import margin_notes
+from glasshouse.query.adapters import LABELS_ADVICE, KeptAnswers, asker, margin_notes
 from glasshouse.query.vote_step import ShareFinder, Shares, StepFinder, shares_note, whole_shares
 
 Kind = Literal["logits", "probabilities"] | Shares
