@@ -15,6 +15,7 @@ from glasshouse.core.registry import did_you_mean
 from glasshouse.data.features import check_order, recognised, stacked
 from glasshouse.data.labels import comes_from, is_frame
 
+_NAMED = ("labels", "ids", "unit")  # what a name of a column may stand for
 _LOOK = 4  # items that are read twice: they must be the same
 
 
@@ -117,40 +118,28 @@ def opened(
     x: Any, y: Any, *, ids: Any = None, classes: Any = None, leave_out: Sequence[str] = (), unit: Any = None
 ) -> tuple[Any, ...]:
     """Features, labels, ids, classes and units from any kind of data; a name stands for the column that has it."""
-    if isinstance(unit, str):
-        if comes_from(x, "datasets") or not (is_frame(x) or isinstance(x, Mapping)):
-            raise InputError(
-                f"population: unit: {unit!r} is the name of a column, but {type(x).__name__} has no columns to take it "
-                f"from; give the values, [N]."
-            )
-        _check_names([unit], list(x.columns) if is_frame(x) else list(x), "unit")
-        leave_out, unit = [*leave_out, unit], x[unit]
-    return *_opened(x, y, ids, classes, leave_out), unit
-
-
-def _opened(x: Any, y: Any, ids: Any, classes: Any, leave_out: Sequence[str]) -> tuple[Any, ...]:
     if is_made_by(x, "torch.utils.data", "DataLoader") and x.collate_fn.__name__ == "default_collate":
         x = x.dataset
     _refuse_what_is_not_records(x)
     if (records := recognised(x)) is not None:
-        return records, records.labels() if y is None else y, ids, classes
+        return records, records.labels() if y is None else y, ids, classes, unit
     if is_made_by(x, "torch.utils.data", "Dataset") and not comes_from(x, "datasets"):
         x, y = _from_torch(x, y)
     if comes_from(x, "datasets"):
         count = getattr(x.features.get(y) if isinstance(y, str) else None, "num_classes", None)
         classes = np.arange(count) if classes is None and count is not None else classes
-        y, ids, kept = _split(x, x.column_names, y, ids, leave_out, lambda name: _from_hugging_face(x, [name])[name])
-        columns = _from_hugging_face(x, kept)
-        return _table_or_arrays(columns), y, ids, classes
+        given, kept = _split(x, x.column_names, (y, ids, unit), leave_out, lambda n: _from_hugging_face(x, [n])[n])
+        y, ids, unit = given
+        return _table_or_arrays(_from_hugging_face(x, kept)), y, ids, classes, unit
     if is_frame(x):
         _refuse_repeated(x, y, ids)
-        y, ids, kept = _split(x, list(x.columns), y, ids, leave_out, lambda name: x[name])
+        (y, ids, unit), kept = _split(x, list(x.columns), (y, ids, unit), leave_out, x.__getitem__)
         index: Any = getattr(x, "index", None)
         if ids is None and getattr(index, "is_unique", False) and all(isinstance(name, str) for name in index):
             ids = index.to_numpy()  # names of rows; numbers may only be left of an earlier choice
-        return x[kept] if len(kept) < len(x.columns) else x, y, ids, classes
+        return x[kept] if len(kept) < len(x.columns) else x, y, ids, classes, unit
     if isinstance(x, Mapping):
-        y, ids, kept = _split(x, list(x), y, ids, leave_out, x.__getitem__)
+        (y, ids, unit), kept = _split(x, list(x), (y, ids, unit), leave_out, x.__getitem__)
         arrays = {name: stacked(x[name], place=f"population: {name}") for name in kept}
         for name, values in arrays.items():
             first = arrays[kept[0]].shape[0]
@@ -159,8 +148,8 @@ def _opened(x: Any, y: Any, ids: Any, classes: Any, leave_out: Sequence[str]) ->
                     f"population: {name} has {values.shape[0]} records, but {kept[0]} has {first}; give one row per "
                     f"record."
                 )
-        return arrays, y, ids, classes
-    for what, given in (("labels", y), ("ids", ids), ("leave_out", next(iter(leave_out), None))):
+        return arrays, y, ids, classes, unit
+    for what, given in (*zip(_NAMED, (y, ids, unit), strict=True), ("leave_out", next(iter(leave_out), None))):
         if isinstance(given, str):
             raise InputError(
                 f"population: {what}: {given!r} is the name of a column, but {type(x).__name__} has no named columns; "
@@ -168,7 +157,7 @@ def _opened(x: Any, y: Any, ids: Any, classes: Any, leave_out: Sequence[str]) ->
             )
     if y is None:
         raise InputError("population: labels are missing; give them too: Population(x, y).")
-    return stacked(x, place="population"), y, ids, classes
+    return stacked(x, place="population"), y, ids, classes, unit
 
 
 def _check_names(given: Sequence[Any], names: Sequence[Any], what: str) -> None:
@@ -182,30 +171,29 @@ def _check_names(given: Sequence[Any], names: Sequence[Any], what: str) -> None:
 
 
 def _split(
-    x: Any, names: list[Any], y: Any, ids: Any, leave_out: Sequence[str], column: Callable[[Any], Any]
-) -> tuple[Any, Any, list[Any]]:
-    """Labels, ids, and the names of the columns that are features."""
+    x: Any, names: list[Any], given: tuple[Any, ...], leave_out: Sequence[str], column: Callable[[Any], Any]
+) -> tuple[list[Any], list[Any]]:
+    """Labels, ids and units, as values, and the names of the columns that are features."""
     kind = type(x).__name__
     if isinstance(leave_out, str):
         raise InputError(f"population: leave_out: give a list of names, such as leave_out=[{leave_out!r}].")
-    if y is None:
+    if given[0] is None:
         guess = next((name for name in ("label", "labels", "y", "target") if name in names), names[-1])
         raise InputError(
             f"population: labels are missing; {kind} has columns, so name the one that holds them, such as "
             f"Population(data, {guess!r})."
         )
     taken: list[Any] = list(leave_out)
-    for what, given in (("labels", y), ("ids", ids)):
-        if isinstance(given, str | int):
-            _check_names([given], names, what)
-            taken.append(given)
+    for what, one in zip(_NAMED, given, strict=True):
+        if isinstance(one, str | int):
+            _check_names([one], names, what)
+            taken.append(one)
     _check_names(leave_out, names, "leave_out")
     others = set(taken)
     kept = [name for name in names if name not in others]
     if not kept:
         raise InputError(f"population: {kind} has no column of features besides {', '.join(map(repr, taken))}.")
-    labels, own = (column(given) if isinstance(given, str | int) else given for given in (y, ids))
-    return labels, own, kept
+    return [column(one) if isinstance(one, str | int) else one for one in given], kept
 
 
 def _refuse_repeated(frame: Any, y: Any, ids: Any) -> None:

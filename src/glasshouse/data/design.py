@@ -141,10 +141,13 @@ class Design:
     together: ClassVar[bool] = False  # whether all units of one value of ``by`` were drawn together, or within it
     random: ClassVar[bool] = True
 
-    def __init_subclass__(cls, *, in_files: bool = True, **options: Any) -> None:
-        super().__init_subclass__(**options)
+    def __init_subclass__(cls, *, name: str, told: str = "", in_files: bool = True, **options: bool) -> None:
+        super().__init_subclass__()
+        cls.name, cls.told = name, told
+        for option, value in options.items():
+            setattr(cls, option, value)
         if in_files:
-            DESIGNS.add(cls.name, cls)
+            DESIGNS.add(name, cls)
 
     def drawn(self, count: int, units: Units | None, columns: Columns) -> Draw:
         """The draw over units [U], or over so many records; ``columns`` [N] may be named by the design.
@@ -197,7 +200,7 @@ class Design:
 
 
 @dataclass(frozen=True, kw_only=True)
-class RecordsAtRandom(Design):
+class RecordsAtRandom(Design, name="records", told="{rows} were drawn at random"):
     """Each record was drawn by itself.
 
     Units are then partly inside, which their owner declares too (`Units`); those of one size are exchangeable.
@@ -207,16 +210,13 @@ class RecordsAtRandom(Design):
         True
     """
 
-    name: ClassVar[str] = "records"
-    told: ClassVar[str] = "{rows} were drawn at random"
-
     def _values(self, count: int, units: Units | None, columns: Columns) -> NDArray[Any]:
         partly = units is not None and units.partly == "member"
         return units.sizes if partly and units is not None else super()._values(count, units, columns)
 
 
 @dataclass(frozen=True, kw_only=True)
-class UnitsAtRandom(Design):
+class UnitsAtRandom(Design, name="units", told="{units} were drawn at random"):
     """Units were drawn at random, each with all of its records.
 
     Example:
@@ -224,12 +224,9 @@ class UnitsAtRandom(Design):
         'persons were drawn at random'
     """
 
-    name: ClassVar[str] = "units"
-    told: ClassVar[str] = "{units} were drawn at random"
-
 
 @dataclass(frozen=True, kw_only=True)
-class FixedShare(Design):
+class FixedShare(Design, name="share", told="a share of {share:g} of the {units} was drawn at random"):
     """Units were drawn at random, each with this chance.
 
     Example:
@@ -237,8 +234,6 @@ class FixedShare(Design):
         'a share of 0.3 of the records was drawn at random'
     """
 
-    name: ClassVar[str] = "share"
-    told: ClassVar[str] = "a share of {share:g} of the {units} was drawn at random"
     share: float
 
     def __post_init__(self) -> None:
@@ -250,7 +245,7 @@ class FixedShare(Design):
 
 
 @dataclass(frozen=True, kw_only=True)
-class WithinStrata(Design):
+class WithinStrata(Design, name="strata", told="{units} were drawn at random within {found} strata"):
     """Units were drawn at random within strata, such as towns or age groups.
 
     Example:
@@ -259,13 +254,15 @@ class WithinStrata(Design):
         array([2, 2, 2, 2, 2])
     """
 
-    name: ClassVar[str] = "strata"
-    told: ClassVar[str] = "{units} were drawn at random within {found} strata"
     by: ArrayLike | str
 
 
 @dataclass(frozen=True, kw_only=True)
-class Undersampled(WithinStrata):
+class Undersampled(
+    WithinStrata,
+    name="undersampled",
+    told="{units} were drawn at random within {found} classes, of some fewer than of others",
+):
     """Units were drawn at random within classes, of some fewer than of others; ``shares``: by class, where known.
 
     Example:
@@ -273,8 +270,6 @@ class Undersampled(WithinStrata):
         {1: 0.5}
     """
 
-    name: ClassVar[str] = "undersampled"
-    told: ClassVar[str] = "{units} were drawn at random within {found} classes, of some fewer than of others"
     shares: Mapping[Any, float] | None = None
 
     def _shares(self, found: NDArray[Any]) -> Mapping[int, float] | None:
@@ -286,7 +281,7 @@ class Undersampled(WithinStrata):
 
 
 @dataclass(frozen=True, kw_only=True)
-class BySite(Design):
+class BySite(Design, name="site", told="{found} whole sites were drawn at random or left out", together=True):
     """Whole sites were drawn, such as hospitals, each with all of its units.
 
     Example:
@@ -294,14 +289,11 @@ class BySite(Design):
         '3 whole sites were drawn at random or left out'
     """
 
-    name: ClassVar[str] = "site"
-    told: ClassVar[str] = "{found} whole sites were drawn at random or left out"
-    together: ClassVar[bool] = True
     by: ArrayLike | str
 
 
 @dataclass(frozen=True, kw_only=True)
-class ByComponent(BySite):
+class ByComponent(BySite, name="component", told="{found} whole components were drawn at random or left out"):
     """Whole connected components of a graph were drawn, which share no edge.
 
     Example:
@@ -309,13 +301,15 @@ class ByComponent(BySite):
         '2 whole components were drawn at random or left out'
     """
 
-    name: ClassVar[str] = "component"
-    told: ClassVar[str] = "{found} whole components were drawn at random or left out"
     by: ArrayLike | str = "component"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Snowball(Design):
+class Snowball(
+    Design,
+    name="snowball",
+    told="{units} were drawn by snowball; intervals, which take them as independent, are too narrow",
+):
     """Nodes of a graph were drawn by snowball, along edges from a random node.
 
     Such nodes depend on each other: the test of a leak repeats the snowball, and no ε follows.
@@ -330,8 +324,6 @@ class Snowball(Design):
         array([2, 2, 2])
     """
 
-    name: ClassVar[str] = "snowball"
-    told: ClassVar[str] = "{units} were drawn by snowball; intervals, which take them as independent, are too narrow"
     branching: int | None = None
 
     def drawn(self, count: int, units: Units | None, columns: Columns) -> Draw:
@@ -346,7 +338,7 @@ class Snowball(Design):
 
 
 @dataclass(frozen=True, kw_only=True)
-class TimeSplit(Design):
+class TimeSplit(Design, name="time", told="members and non-members are split by time", random=False):
     """Members are the units before a date, and non-members those after it: no draw.
 
     Example:
@@ -354,13 +346,9 @@ class TimeSplit(Design):
         False
     """
 
-    name: ClassVar[str] = "time"
-    told: ClassVar[str] = "members and non-members are split by time"
-    random: ClassVar[bool] = False
-
 
 @dataclass(frozen=True, kw_only=True)
-class UnknownDraw(Design):
+class UnknownDraw(Design, name="unknown", told="how members were chosen is not known", random=False):
     """It is not known how members were chosen.
 
     Example:
@@ -368,13 +356,9 @@ class UnknownDraw(Design):
         'how members were chosen is not known'
     """
 
-    name: ClassVar[str] = "unknown"
-    told: ClassVar[str] = "how members were chosen is not known"
-    random: ClassVar[bool] = False
-
 
 @dataclass(frozen=True, kw_only=True)
-class OwnCoins(Design, in_files=False):
+class OwnCoins(Design, name="own coins", in_files=False):
     """Members were drawn by Glasshouse before the training: ``plan`` in words, ``within`` a design, by fair coins.
 
     Example:
@@ -382,7 +366,6 @@ class OwnCoins(Design, in_files=False):
         'canary'
     """
 
-    name: ClassVar[str] = "own coins"
     plan: str
     within: Design
     what: str  # what was drawn, such as ``"canary"``
