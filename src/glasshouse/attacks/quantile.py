@@ -65,7 +65,7 @@ class QuantileRegression(MomentsAttack):
     """
 
     version: ClassVar[int] = 2
-    mode: ClassVar[Mode] = "offline"
+    mode: ClassVar[Mode] = "offline"  # type: ignore[misc]
 
     seed: int = 0
 

@@ -74,7 +74,7 @@ class RMIA(ConfidenceAttack):
         if population is None:
             return self._scored(own)
         others = np.sort(self._ratios(seen_by(self, population), share))
-        return np.searchsorted(others, own - np.log(self.gamma), side="right") / len(others)
+        return np.asarray(np.searchsorted(others, own - np.log(self.gamma), side="right") / len(others))
 
     def _scored(self, ratios: FloatArray, members: BoolArray | None = None) -> FloatArray:
         """The share of the ratios of Z, their own records, that each ratio [N] beats by γ.

@@ -209,15 +209,13 @@ class Population:
             >>> len(Population([[0.0], [1.0]], [0, 1]).fingerprint())
             16
         """
-        found = self._fingerprint()
-        return found if self.unit is None else digest_arrays([np.array([found]), self.unit.names[self.unit.rows]])
-
-    def _fingerprint(self) -> str:
         if isinstance(self.x, Records):
-            return digest_arrays([self.digests(), self.y, self.ids])
-        if hasattr(self.x, "indptr"):
-            return digest_arrays([self.x.data, self.x.indices, self.x.indptr, self.y, self.ids])
-        return digest_arrays([self.y, self.ids], features=plain_parts(self.x))
+            found = digest_arrays([self.digests(), self.y, self.ids])
+        elif hasattr(self.x, "indptr"):
+            found = digest_arrays([self.x.data, self.x.indices, self.x.indptr, self.y, self.ids])
+        else:
+            found = digest_arrays([self.y, self.ids], features=plain_parts(self.x))
+        return found if self.unit is None else digest_arrays([np.array([found]), self.unit.names[self.unit.rows]])
 
     @property
     def features(self) -> Any:

@@ -101,7 +101,7 @@ def leak_test(
     size = max(1, min(count, _BLOCK // len(mask)))
     sizes = [min(size, count - start) for start in range(0, count, size)]
     plain = draw is None or draw.plain
-    blocks = _arrangements(mask, sizes, seed) if draw is None or plain else _drawn(draw, mask, sizes, seed)
+    blocks = _arrangements(mask, sizes, seed, None if plain else draw)
     found = [_figures(attacks, mask[None, :], allowed)]
     found += side_by_side(lambda draw: _figures(attacks, draw(), allowed), blocks, records=len(mask))
     figures = np.concatenate(found)  # [1 + permutations, figures], the true members first
@@ -143,13 +143,6 @@ def expected_log_p(
     return found
 
 
-def _drawn(draw: Draw, members: BoolArray, sizes: Sequence[int], seed: int) -> Iterator[Callable[[], BoolArray]]:
-    """The same by a declared draw."""
-    random = generator(seed, "leak test")
-    for size in sizes:
-        yield partial(np.asarray, draw.arrangements(members, size, random))
-
-
 def _standard_chances(figures: FloatArray) -> FloatArray:
     """Log of the normal chance of at least each figure [B, figures], by its mean and spread over all arrangements.
 
@@ -159,18 +152,22 @@ def _standard_chances(figures: FloatArray) -> FloatArray:
     return np.asarray(norm.logsf((figures - figures.mean(axis=0)) / np.where(spread > 0, spread, 1.0)))
 
 
-def _arrangements(members: BoolArray, sizes: Sequence[int], seed: int) -> Iterator[Callable[[], BoolArray]]:
-    """Random arrangements of as many members, in blocks [B, N] of the wanted sizes, each drawn when it is called.
+def _arrangements(
+    members: BoolArray, sizes: Sequence[int], seed: int, draw: Draw | None
+) -> Iterator[Callable[[], BoolArray]]:
+    """Random arrangements of as many members, in blocks [B, N] of the wanted sizes, by a declared draw or any.
 
-    Shuffling a million flags takes long: with very many records each is drawn by itself, and the surplus is turned.
+    Shuffling a million flags takes long: with very many records each is drawn by itself, when its block is called, and
+    the surplus is turned.
     """
-    if len(members) < _SHUFFLED:
-        random = generator(seed, "leak test")
-        for size in sizes:
-            yield partial(np.asarray, random.permuted(np.broadcast_to(members, (size, len(members))), axis=1))
-        return
+    random, records = generator(seed, "leak test"), len(members)
     for number, size in enumerate(sizes):
-        yield partial(_drawn_flags, members, size, generator(seed, "leak test", number))
+        if draw is not None:
+            yield partial(np.asarray, draw.arrangements(members, size, random))
+        elif records < _SHUFFLED:
+            yield partial(np.asarray, random.permuted(np.broadcast_to(members, (size, records)), axis=1))
+        else:
+            yield partial(_drawn_flags, members, size, generator(seed, "leak test", number))
 
 
 def _drawn_flags(members: BoolArray, size: int, random: np.random.Generator) -> BoolArray:

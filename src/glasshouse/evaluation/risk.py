@@ -79,7 +79,8 @@ class UnitRisk:
     @property
     def identified(self) -> FloatArray:
         """[U] the share of the targets in which a unit is identified; NaN for one that was never inside."""
-        return self._share(self.attack)
+        with np.errstate(invalid="ignore"):
+            return np.asarray(self.hits[self.attack] / self.times)
 
     @property
     def by(self) -> TextArray:
@@ -118,10 +119,6 @@ class UnitRisk:
         """The same for units in another order."""
         hits = {name: values[places] for name, values in self.hits.items()}
         return UnitRisk(attack=self.attack, fpr=self.fpr, times=self.times[places], hits=hits)
-
-    def _share(self, name: str) -> FloatArray:
-        with np.errstate(invalid="ignore"):
-            return np.asarray(self.hits[name] / self.times)
 
 
 def unit_risk(scored: Mapping[str, Scored], *, attack: str, fpr: float) -> UnitRisk:
