@@ -183,10 +183,10 @@ class Evidence:
         raise_faults(faults)
         made["shadow_members"] = as_members(shadow_members, shadows.shape, place="shadow_members")
         made["labels"] = codes = None if labels is None else checked_labels(labels, len(target))
-        made["target_logits"] = _as_logits(target_logits, target.shape, "target_logits", names, codes)
-        made["shadow_logits"] = _as_logits(shadow_logits, shadows.shape, "shadow_logits", names, codes)
-        made["target_residual"] = _as_residuals(target_residual, target.shape, "target_residual", names)
-        made["shadow_residual"] = _as_residuals(shadow_residual, shadows.shape, "shadow_residual", names)
+        made["target_logits"] = _beside(target_logits, target.shape, "target_logits", names, codes)
+        made["shadow_logits"] = _beside(shadow_logits, shadows.shape, "shadow_logits", names, codes)
+        made["target_residual"] = _beside(target_residual, target.shape, "target_residual", names)
+        made["shadow_residual"] = _beside(shadow_residual, shadows.shape, "shadow_residual", names)
         made["target_trace"] = traced_losses(target_trace, len(target), ids=names)
         made["unit"] = as_units(unit, len(target))
         vars(self).update(made)  # the class is frozen, so its fields are set through its dictionary
@@ -411,25 +411,18 @@ def _as_numbers(given: ArrayLike, name: str) -> FloatArray:
     return values.astype(np.float64, copy=False)
 
 
-def _as_logits(
-    logits: ArrayLike | None, shape: tuple[int, ...], name: str, ids: TextArray, labels: IntArray | None
+def _beside(
+    given: ArrayLike | None, shape: tuple[int, ...], name: str, ids: TextArray, labels: IntArray | None = None
 ) -> Floats | None:
-    if logits is None:
-        return None
-    values = np.asarray(logits)
-    if values.dtype.kind not in "iuf":
-        raise InputError(f"{name}: is of type {values.dtype}; give numbers.")
-    if values.shape[:-1] != shape:
-        raise InputError(f"{name}: shape {values.shape} does not fit; expected [{', '.join(map(str, shape))}, C].")
-    check_finite(values, ids, place=name, labels=labels, models=len(shape) == 2)
-    return values
-
-
-def _as_residuals(given: ArrayLike | None, shape: tuple[int, ...], name: str, ids: TextArray) -> FloatArray | None:
+    """Residuals of the losses' shape, or logits of all classes beside them; refused if they do not fit."""
     if given is None:
         return None
-    values = _as_numbers(given, name)
-    if values.shape != shape:
-        raise InputError(f"{name}: expected numbers of shape {list(shape)}, as the losses have.")
-    check_finite(values, ids, place=name, models=len(shape) == 2)
+    logits = name.endswith("logits")
+    values = np.asarray(given) if logits else _as_numbers(given, name)
+    if values.dtype.kind not in "iuf":
+        raise InputError(f"{name}: is of type {values.dtype}; give numbers.")
+    if (values.shape[:-1] if logits else values.shape) != shape:
+        wanted = ", ".join(map(str, (*shape, "C") if logits else shape))
+        raise InputError(f"{name}: shape {values.shape} does not fit; expected [{wanted}].")
+    check_finite(values, ids, place=name, labels=labels, models=len(shape) == 2)
     return values
