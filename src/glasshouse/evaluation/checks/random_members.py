@@ -426,18 +426,14 @@ def member_edges(pairs: IntArray, members: BoolArray, *, seed: int, draw: Draw |
         return None
     nodes, ends = np.unique(np.stack([keys // len(members), keys % len(members)]), return_inverse=True)
     own = members[nodes]
-    arranged = None
-    if draw is not None:
-        arranged = draw.arrangements(members, draw.worth(_EDGE_PERMUTATIONS), random)[:, nodes]
-    counts = np.empty((1 + (_EDGE_PERMUTATIONS if arranged is None else len(arranged)), 2))
-    counts[0] = _edges_within(own[None], ends.reshape(2, -1))[0]
-    step = max(1, _BLOCK // len(keys))
-    for start in range(1, len(counts), step):
-        if arranged is None:
-            drawn = random.permuted(np.tile(own, (min(step, len(counts) - start), 1)), axis=1)
-        else:
-            drawn = arranged[start - 1 : start - 1 + step]
-        counts[start : start + step] = _edges_within(drawn, ends.reshape(2, -1))
+    total = _EDGE_PERMUTATIONS if draw is None else draw.worth(_EDGE_PERMUTATIONS)
+    arranged = None if draw is None else draw.arrangements(members, total, random)[:, nodes]
+    parts, step = [_edges_within(own[None], ends.reshape(2, -1))], max(1, _BLOCK // len(keys))
+    for start in range(0, total, step):
+        size = min(step, total - start)
+        some = random.permuted(np.tile(own, (size, 1)), axis=1) if arranged is None else arranged[start : start + size]
+        parts.append(_edges_within(some, ends.reshape(2, -1)))
+    counts = np.concatenate(parts)  # [1 + permutations, 2]
     # squared Mahalanobis distances from the mean; if all degrees are equal, the two counts are one
     centred = counts - counts.mean(axis=0)
     precision = np.linalg.pinv(centred.T @ centred / len(counts), rcond=1e-9, hermitian=True)
