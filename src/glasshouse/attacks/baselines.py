@@ -18,7 +18,9 @@ from glasshouse.attacks.in_out_moments import simulated_moments
 from glasshouse.core.arrays import BoolArray, FloatArray, IntArray, Positions
 from glasshouse.core.errors import InputError
 from glasshouse.core.numerics import loss_to_margin
+from glasshouse.core.threads import over_records
 from glasshouse.evidence import Evidence, Mode
+from glasshouse.evidence.simulation import check_simulation, left_out_models, rows_without
 from glasshouse.evidence.trace import loss_falls
 
 
@@ -118,6 +120,7 @@ class AttackR(Attack):
         array([0.56, 0.12])
     """
 
+    quick_simulation: ClassVar[bool] = True
     mode: ClassVar[Mode] = "offline"
 
     def score(self, evidence: Evidence) -> FloatArray:
@@ -125,10 +128,50 @@ class AttackR(Attack):
         outside = evidence.references("offline")
         larger = (evidence.shadow_loss > evidence.target_loss).sum(axis=0, where=outside)
         equal = (evidence.shadow_loss == evidence.target_loss).sum(axis=0, where=outside)
-        count = outside.sum(axis=0)
-        margin = np.clip(loss_to_margin(evidence.target_loss), -_WIDEST, _WIDEST)
-        within = 0.5 + 0.499 * margin / _WIDEST  # in (0, 1), linear, so that different margins stay different
-        return np.asarray(larger / count + equal / count / 2 + within / (4 * count))
+        return _shares(evidence.target_loss, larger, equal, outside.sum(axis=0))
+
+    def simulated_scores(self, evidence: Evidence) -> Iterator[tuple[FloatArray, BoolArray]]:
+        """Scores and members of each simulated target: all models are ranked once, and a few are taken off again."""
+        check_simulation(evidence.models)
+        loss, outside = evidence.shadow_loss, ~evidence.shadow_members
+        ranks, total = _ranks(loss, outside), outside.sum(axis=0)
+        for k, left in enumerate(left_out_models(evidence.shadow_members)):
+            at = (left, np.arange(evidence.records))
+            gone, away = outside[at], loss[at]
+            count = total - gone.sum(axis=0)
+            if not count.all():
+                evidence.among(rows_without(left, evidence.models)).require_side(inside=False)
+            larger = ranks[0, k] - (gone & (away > loss[k])).sum(axis=0)
+            equal = ranks[1, k] - (gone & (away == loss[k])).sum(axis=0)
+            yield _shares(loss[k], larger, equal, count), evidence.shadow_members[k]
+
+
+def _shares(loss: FloatArray, larger: IntArray, equal: IntArray, count: IntArray) -> FloatArray:
+    """Scores [N] from the target's losses and the numbers of out-models: with a larger loss, with the same, and all."""
+    margin = np.clip(loss_to_margin(loss), -_WIDEST, _WIDEST)
+    within = 0.5 + 0.499 * margin / _WIDEST  # in (0, 1), linear, so that different margins stay different
+    return np.asarray(larger / count + equal / count / 2 + within / (4 * count))
+
+
+def _ranks(loss: FloatArray, outside: BoolArray) -> IntArray:
+    """[2, K, N] how many out-models of a record have a larger loss than model k, and how many the same."""
+    found = np.empty((2, *loss.shape), dtype=np.int64)
+
+    def write(some: slice) -> None:
+        order = np.argsort(loss[:, some], axis=0)
+        ranked = np.take_along_axis(loss[:, some], order, axis=0)
+        upto = np.cumsum(np.take_along_axis(outside[:, some], order, axis=0), axis=0)  # out-models, from the smallest
+        new = np.pad(ranked[1:] != ranked[:-1], ((1, 1), (0, 0)), constant_values=True)  # where other losses begin
+        places = np.arange(len(loss))[:, None]
+        first = np.maximum.accumulate(np.where(new[:-1], places, 0), axis=0)
+        last = np.minimum.accumulate(np.where(new[1:], places, len(loss))[::-1], axis=0)[::-1]
+        top = np.take_along_axis(upto, last, axis=0)
+        same: IntArray = top - np.take_along_axis(np.pad(upto, ((1, 0), (0, 0))), first, axis=0)
+        for part, values in zip(found, (upto[-1] - top, same), strict=True):
+            np.put_along_axis(part[:, some], order, values, axis=0)
+
+    over_records(write, loss.shape[1], models=len(loss))
+    return found
 
 
 @register("trace")
