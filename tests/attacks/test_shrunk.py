@@ -105,7 +105,7 @@ def test_the_shift_and_its_variance_are_found() -> None:
 def test_offline_it_is_the_common_shift_of_other_records_written_out() -> None:
     evidence, _ = gaussian_evidence(records=50, models=8, shift=1.0, seed=0)
     attack = ShrunkLiRA(mode="offline", seed=2).tuned(evidence)
-    folds = attack.fit_.folds  # type: ignore[union-attr]
+    folds = attack.fit_.folds
     found = attack.score(evidence)
     above: dict[bool, list[tuple[int, float]]] = {True: [], False: []}
     for target in evidence.simulated():

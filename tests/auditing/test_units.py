@@ -21,7 +21,7 @@ from glasshouse.core.numerics import area_under_roc
 from glasshouse.data import Units, complementary_halves
 from glasshouse.evaluation.best import AttackCache
 from glasshouse.evidence import Evidence, read_evidence
-from glasshouse.evidence.units import UnitView
+from glasshouse.evidence.evidence import UnitView
 from glasshouse.report import render_html
 from glasshouse.report.redaction import Redactor
 

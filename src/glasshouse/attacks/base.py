@@ -164,7 +164,8 @@ class ConfidenceAttack(Attack):
 
     def tuned(self, evidence: Evidence) -> Self:
         """The same attack with its number chosen: 1 online, the best on simulated targets offline."""
-        return dataclasses.replace(self, **{self._number: self._settled(evidence)})  # type: ignore[type-var]
+        settled: dict[str, Any] = {self._number: self._settled(evidence)}
+        return dataclasses.replace(self, **settled)
 
 
 _FEW = 4000  # records that show which numbers are clearly not the best

@@ -24,7 +24,7 @@ from glasshouse.core.arrays import BoolArray, FloatArray
 from glasshouse.core.numerics import area_under_roc
 from glasshouse.core.randomness import generator
 from glasshouse.evidence import Kind
-from glasshouse.evidence.units import UnitView
+from glasshouse.evidence.evidence import UnitView
 
 POWERS = (0.0, 0.25, 0.5, 0.75, 1.0)
 _SURE = 1e-15  # probabilities nearer to 0 or 1 are this far from them

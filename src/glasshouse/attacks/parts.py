@@ -20,7 +20,7 @@ from glasshouse.attacks.lira import LiRA
 from glasshouse.core.arrays import BoolArray, FloatArray
 from glasshouse.core.randomness import some_of
 from glasshouse.evidence import Evidence, Mode
-from glasshouse.evidence.units import UnitView
+from glasshouse.evidence.evidence import UnitView
 
 _ENOUGH = 2**18  # parts that an attack on parts is tuned on
 

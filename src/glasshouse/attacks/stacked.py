@@ -38,8 +38,8 @@ from glasshouse.core.errors import InputError
 from glasshouse.core.numerics import log_mean_exp, loss_to_margin, margin_to_loss
 from glasshouse.core.progress import open_bar
 from glasshouse.evidence import Evidence, Mode
+from glasshouse.evidence.evidence import UnitView
 from glasshouse.evidence.simulation import at_rows, check_simulation
-from glasshouse.evidence.units import UnitView
 
 
 class StackedFit(NamedTuple):

@@ -22,7 +22,7 @@ from glasshouse.evaluation.quick_estimate import QuickEstimate
 from glasshouse.evaluation.risk import UnitRisk
 from glasshouse.evaluation.texts import text_leak
 from glasshouse.evidence import Evidence, write_evidence
-from glasshouse.evidence.units import UnitView
+from glasshouse.evidence.evidence import UnitView
 from glasshouse.io.files import new_folder, write_file
 from glasshouse.report import Advice, Context, Summary, Surroundings, latex_table, render_html, summarise
 from glasshouse.report.decision.verdict import accusation_table, group_leak_table

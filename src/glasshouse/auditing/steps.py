@@ -45,7 +45,7 @@ from glasshouse.evaluation.quick_estimate import FEW_MODELS, quick_estimate_of
 from glasshouse.evaluation.risk import UnitRisk, unit_risk
 from glasshouse.evaluation.roc import allowed_wrong
 from glasshouse.evidence import Evidence
-from glasshouse.evidence.units import UnitView
+from glasshouse.evidence.evidence import UnitView
 from glasshouse.io.limits import lacks_memory
 from glasshouse.pool import ShadowPool
 from glasshouse.pool.shadow_pool import described
