@@ -14,6 +14,7 @@ from typing import Any, get_type_hints
 from glasshouse.core.errors import raise_faults, shortened
 from glasshouse.core.table import Table
 from glasshouse.evaluation import Interval, PrivacyVerdict
+from glasshouse.evaluation.risk import RiskFigures
 from glasshouse.report.advice import Advice
 from glasshouse.report.context import Context
 from glasshouse.report.figures import FIGURES, AttackFigures
@@ -226,7 +227,8 @@ def _faults(value: Any, name: str) -> Iterator[str]:
         yield from _list_faults(value)
         for field in dataclasses.fields(value):
             if field.name not in _AS_THEY_ARE:
-                yield from _faults(getattr(value, field.name), field.name)
+                name = "units" if (type(value), field.name) == (RiskFigures, "chance") else field.name  # not shares
+                yield from _faults(getattr(value, field.name), name)
 
 
 def _number_faults(value: float, name: str) -> Iterator[str]:
