@@ -186,9 +186,7 @@ def appendix(
     findings = () if policy is None else judge(summary, read_policy(policy), written=written).findings
     with guarded(run, what="a run that can be described"):
         checksum = digest(found_run(run) / "metrics.json")
-        found = evidence.evidence_file(
-            summary, written=written, checksum=checksum, findings=findings, supplied=supplied
-        )
+        found = evidence.Appendix(summary, written, checksum, findings, supplied)
         renders = evidence.render_appendix_markdown, evidence.render_appendix, evidence.render_appendix_record
         texts = [render(found) for render in renders]
     for page, text in zip(pages, texts, strict=True):

@@ -24,7 +24,7 @@ from glasshouse.report.comparison import RESAMPLED, Comparison, compare_sentence
 from glasshouse.report.decision import verdict
 from glasshouse.report.decision.first_page import exposure_of, first_page
 from glasshouse.report.decision.rating import rating_of
-from glasshouse.report.figures import FIGURES, AttackFigures, Column, columns_at
+from glasshouse.report.figures import FIGURES, AttackFigures, columns_at
 from glasshouse.report.format import percent, points, rate, signed, whole
 from glasshouse.report.pictures.neighbourhood import neighbourhood_picture
 from glasshouse.report.pictures.people import exposure_picture, groups_picture, risk_picture
@@ -215,8 +215,8 @@ def render_comparison(comparison: Comparison, *, title: str = "Comparison of aud
         title=title,
         comparison=comparison,
         sentences=compare_sentences(comparison),
-        tpr_column=Column(FIGURES["tpr@{}"], comparison.choice.fpr),
-        auc_column=Column(FIGURES["auc"], comparison.choice.fpr),
+        tpr_column=FIGURES["tpr@{}"].at(comparison.choice.fpr),
+        auc_column=FIGURES["auc"],
         tradeoff=tradeoff_picture(points, fpr=comparison.choice.fpr) if points else None,
         roc=roc_picture({name: metrics.curve for name, metrics in measured.items() if metrics is not None}),
     )
@@ -239,7 +239,7 @@ def notebook_html(summary: Summary) -> str:
         rating=rating_of(summary),
         exposure=exposure,
         people=exposure_picture(exposure, name="notebook"),
-        columns=[one for one in columns_at("terminal", summary.attacks, summary.fprs) if one.figure.high < math.inf],
+        columns=[one for one in columns_at("terminal", summary.attacks, summary.fprs) if one.high < math.inf],
         roc=_roc(summary),
     )
 

@@ -88,7 +88,10 @@ class Limit:
     @property
     def described(self) -> Figure:
         """The description of the figure."""
-        return _EPSILON if self.figure == "epsilon" else FIGURES.get(self.figure) or FIGURES[f"{self.figure}@{{}}"]
+        if self.figure == "epsilon":
+            return _EPSILON
+        figure = FIGURES.get(self.figure) or FIGURES[f"{self.figure}@{{}}"]
+        return figure if self.at_fpr is None else figure.at(self.at_fpr)
 
     @property
     def value(self) -> str:
@@ -104,7 +107,7 @@ class Limit:
         elif self.group is not None:
             name = f"{self.figure.upper()} of {self._groups}"
         else:
-            name = f"{self.described.words if self.at_fpr is None else self.described.title(self.at_fpr)} of {who}"
+            name = f"{self.described.words} of {who}"
         return f"{name} at most {self.value}"
 
     @property
@@ -350,8 +353,7 @@ def _of_verdict_attack(summary: Summary, limit: Limit, end: End) -> Finding:
 
 
 def _of_attack(attack: AttackFigures, limit: Limit, end: End) -> Finding:
-    found = limit.described.of(attack, limit.at_fpr or math.nan)
-    at = limit.at_fpr
+    found, at = limit.described.of(attack), limit.at_fpr
     if found is None or found.at is not None:
         where = f" at {rate(at)} FPR; audit with that rate among fprs, and enough records" if at is not None else ""
         return _unknown(limit, f"{attack.name} has no such figure{where}", f"not measured for {attack.name}")
