@@ -56,7 +56,7 @@ TEMPLATES = jinja2.Environment(
 TEMPLATES.filters |= {one.__name__: one for one in (percent, points, rate, signed, whole)} | {"cell": _cell}
 _PICTURES = (exposure_picture, histogram_picture, neighbourhood_picture, precision_picture, risk_picture)
 TEMPLATES.globals |= {one.__name__: one for one in (*_PICTURES, reliability_picture, epsilon_picture, columns_at)}
-TEMPLATES.globals |= {"verdict": verdict, "most_searched": MOST_SEARCHED, "resampled": RESAMPLED}
+TEMPLATES.globals |= {"verdict": verdict, "resampled": RESAMPLED}
 
 
 def render_page(template: str, *, title: str, **values: Any) -> str:
@@ -104,6 +104,7 @@ def render_html(summary: Summary, *, policy: Policy | None = None, searched: Tab
         columns=_columns(summary),
         records=records,
         searched=None if searched is None or not records else _searched(searched, summary.strongest),
+        most_searched=MOST_SEARCHED,
         classes=sorted({str(row["label"]) for row in records if "label" in row}),
     )
 
