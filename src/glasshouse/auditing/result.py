@@ -33,7 +33,7 @@ from glasshouse.report.figures import Estimate, attack_figures, columns_at
 from glasshouse.report.html import notebook_html, picture_style, roc_figure
 from glasshouse.report.json_io import metrics_json, run_json
 from glasshouse.report.pictures.roc import roc_picture
-from glasshouse.report.policy import Policy, stored_policy
+from glasshouse.report.policy import Policy
 from glasshouse.report.redaction import Redactor, redacted_context
 from glasshouse.report.run_folder import listed
 from glasshouse.report.terminal import summary_text
@@ -342,7 +342,8 @@ class AuditResult:
             curves = {attack.name: attack.metrics.curve for attack in summary.attacks if attack.metrics is not None}
             if curves:
                 write_file(place / "roc.svg", roc_picture(curves, style=picture_style()))
-            write_file(place / "run.json", listed(run_json(summary) | stored_policy(policy), place))
+            kept = {} if policy is None else {"policy": dataclasses.asdict(policy)}
+            write_file(place / "run.json", listed(run_json(summary) | kept, place))
         return Path(folder)
 
     def report(self, path: Path | str, *, policy: Policy | None = None) -> Path:

@@ -9,7 +9,6 @@ import tomllib
 import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -188,7 +187,6 @@ class Appendix:
 
     Args:
         summary: of the run.
-        written: when it was saved; None if it does not say so.
         checksum: SHA-256 of its figures, ``metrics.json``, so that the document belongs to one run.
         findings: of a policy on the run.
         supplied: the owner's answers to what a run cannot say, by the key of `POINTS`.
@@ -203,7 +201,6 @@ class Appendix:
     """
 
     summary: Summary
-    written: datetime | None = None
     checksum: str = ""
     findings: Sequence[Finding] = ()
     supplied: Mapping[str, str] = field(default_factory=dict)
@@ -290,7 +287,7 @@ def render_appendix_record(appendix: Appendix) -> str:
     record = {
         RECORD_MARK: 1,
         "title": context.title,
-        "written": None if appendix.written is None else appendix.written.isoformat(),
+        "written": None if (written := appendix.summary.written) is None else written.isoformat(),
         "metrics_sha256": appendix.checksum,
         "tool_versions": dict(context.versions),
         "seed": context.seed,

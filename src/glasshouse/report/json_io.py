@@ -54,7 +54,7 @@ def metrics_json(summary: Summary) -> dict[str, Any]:
         "left_out": dict(summary.left_out),
         "privacy": _privacy_json(summary.privacy),
         "drawn": drawn and {**dumped["random_members"], "found": drawn.found, "sentence": drawn.sentence()},
-        "top_records": [{name: _finite(value) for name, value in row.items()} for row in summary.top_records.rows()],
+        "top_records": _dumped(Any, list(summary.top_records.rows())),
         **{name: dumped[name] for name in ("neighbourhoods", "groups", "worst_cell", "power")},
         "unlike": summary.mismatch,
         "estimate": dumped["quick_estimate"],
@@ -164,10 +164,6 @@ def _privacy_json(verdict: PrivacyVerdict | None) -> dict[str, Any] | None:
     bound = plain.pop("epsilon")
     sentences = {"sentence": verdict.sentence(), "gaussian_sentence": verdict.gaussian_sentence()}
     return {"epsilon_lower_bound": None if verdict.withheld else bound, **plain, **sentences}
-
-
-def _finite(value: Any) -> Any:
-    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _dumped(kind: Any, value: Any) -> Any:

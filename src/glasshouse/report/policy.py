@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from glasshouse.core.errors import InputError
 from glasshouse.evaluation import Interval
@@ -257,9 +257,7 @@ class Verdict:
         return _CODES[self.status]
 
 
-def judge(
-    summary: Summary, policy: Policy | None = None, *, written: datetime | None = None, now: datetime | None = None
-) -> Verdict:
+def judge(summary: Summary, policy: Policy | None = None, *, now: datetime | None = None) -> Verdict:
     """What a run shows about each requirement of a policy; rating and gate both ask this.
 
     A figure that the run did not measure is ``"unknown"``, and so is every figure of a run that says nothing about the
@@ -268,11 +266,10 @@ def judge(
     Args:
         summary: of the run.
         policy: the requirements; by default those of `usual_policy`.
-        written: when the run was saved; None if that is not known.
-        now: the time to reckon its age by; the clock's by default.
+        now: the time to reckon the run's age by; the clock's by default.
     """
     usual, policy = policy is None, policy or usual_policy(summary)
-    run = [*_of_the_run(summary, policy, written=written, now=now or datetime.now(UTC))]
+    run = [*_of_the_run(summary, policy, now or datetime.now(UTC))]
     found = [one for limit in policy.limits for one in _of_limit(summary, limit, limit.end or policy.end)]
     if usual and summary.conclusion.evidence and all(one.status != "failed" for one in found):
         rule, reason, plain = summary.conclusion.evidence[0]  # it also tells what the first figure leaves open
@@ -283,7 +280,7 @@ def judge(
     return Verdict(findings=(*run, *found))
 
 
-def _of_the_run(summary: Summary, policy: Policy, *, written: datetime | None, now: datetime) -> Iterator[Finding]:
+def _of_the_run(summary: Summary, policy: Policy, now: datetime) -> Iterator[Finding]:
     for warning in summary.context.warnings:
         yield Finding(rule="nothing is wrong with the audit's input", status="unknown", reason=warning.rstrip("."))
     tried = {attack.name for attack in summary.attacks}
@@ -296,7 +293,7 @@ def _of_the_run(summary: Summary, policy: Policy, *, written: datetime | None, n
         yield Finding(rule=f"shadow models at least {shadows}", status=status, reason=str(found))
     if policy.age_days is not None:
         rule = f"run at most {policy.age_days:g} days old"
-        if written is None:
+        if (written := summary.written) is None:
             yield Finding(rule=rule, status="unknown", reason="the run does not say when it was written")
         elif (days := (now - written).total_seconds() / 86400) < -1:
             yield Finding(rule=rule, status="unknown", reason="written in the future")
@@ -407,11 +404,6 @@ def _compared(limit: Limit, end: End, found: Estimate, *, who: str, plain: str =
         reason=f"{who} {shown(found.value)}, interval {shown(interval.low)} to {shown(interval.high)}, {how}",
         plain=f"{limit.plain(plain or who, found.value, interval)}, {how}",
     )
-
-
-def stored_policy(policy: Policy | None) -> dict[str, Any]:
-    """What ``run.json`` keeps of a policy; nothing if there is none."""
-    return {} if policy is None else {"policy": dataclasses.asdict(policy)}
 
 
 def policy_of(folder: Path | str) -> Policy | None:
