@@ -365,9 +365,7 @@ def _of_worst(summary: Summary, limit: Limit, end: End) -> Finding:
     if cell is None:
         found, who = Estimate(everyone.tpr, everyone.tpr_interval), "no group stands out; all records"
         return _compared(limit, end, found, who=who, plain="the verdict attack, with no group that stands out,")
-    found = Estimate(cell.identified / cell.members, cell.tpr_interval)
-    plain, resolved = f"in {cell.name}, the verdict attack", cell.members >= _FEW_MEMBERS
-    return _compared(limit, end, found, who=cell.name, plain=plain, resolved=resolved)
+    return _of_group(limit, end, Estimate(cell.identified / cell.members, cell.tpr_interval), cell.name, cell.members)
 
 
 def _of_groups(summary: Summary, limit: Limit, end: End) -> list[Finding]:
@@ -383,9 +381,13 @@ def _of_groups(summary: Summary, limit: Limit, end: End) -> list[Finding]:
             counts = f"{who} is too small: {group.members} members, {group.non_members} non-members"
             findings.append(_unknown(limit, counts))
         else:
-            plain, resolved = f"in {who}, the verdict attack", group.members >= _FEW_MEMBERS
-            findings.append(_compared(limit, end, found, who=who, plain=plain, resolved=resolved))
+            findings.append(_of_group(limit, end, found, who, group.members))
     return findings
+
+
+def _of_group(limit: Limit, end: End, found: Estimate, who: str, members: int) -> Finding:
+    plain = f"in {who}, the verdict attack"
+    return _compared(limit, end, found, who=who, plain=plain, resolved=members >= _FEW_MEMBERS)
 
 
 def _compared(limit: Limit, end: End, found: Estimate, *, who: str, plain: str = "", resolved: bool = True) -> Finding:
