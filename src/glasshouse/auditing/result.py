@@ -32,7 +32,7 @@ from glasshouse.report.decision.verdict import accusation_table, group_leak_tabl
 from glasshouse.report.figures import Estimate, attack_figures, columns_at
 from glasshouse.report.html import notebook_html, picture_style, roc_figure
 from glasshouse.report.json_io import metrics_json, run_json
-from glasshouse.report.pictures.roc import roc_picture
+from glasshouse.report.pictures.scores import roc_picture
 from glasshouse.report.policy import Policy
 from glasshouse.report.redaction import Redactor, redacted_context
 from glasshouse.report.run_folder import listed

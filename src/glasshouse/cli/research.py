@@ -34,7 +34,7 @@ from glasshouse.io.files import sharing, write_file
 from glasshouse.report.format import rate
 from glasshouse.report.html import picture_style
 from glasshouse.report.pictures.axes import element, picture
-from glasshouse.report.pictures.roc import Curve, roc_picture
+from glasshouse.report.pictures.scores import Curve, roc_picture
 from glasshouse.report.terminal import latex_text
 
 _CURVES = 6  # of one panel; the palette has as many colours

@@ -22,8 +22,7 @@ from glasshouse.evaluation.metrics import ENOUGH_WRONG
 from glasshouse.evaluation.pool_size import FewerReferences
 from glasshouse.evaluation.thresholds import DISCOVERY_LEVEL, FlaggedRates, SimulatedFigures, Threshold, flagged_rates
 from glasshouse.report.format import percent, rate, whole
-from glasshouse.report.pictures.roc import Curve, curve_of
-from glasshouse.report.pictures.scores import Histogram, Reliability, histogram_of, reliability_of
+from glasshouse.report.pictures.scores import Curve, Histogram, Reliability, curve_of, histogram_of, reliability_of
 
 Place = Literal["table", "terminal", "html", "latex", "evidence", "sample", "mlflow", "gate"]
 EVERYWHERE: tuple[Place, ...] = ("table", "terminal", "html", "latex", "evidence", "mlflow", "gate")

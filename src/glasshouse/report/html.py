@@ -29,8 +29,7 @@ from glasshouse.report.format import percent, points, rate, signed, whole
 from glasshouse.report.pictures.neighbourhood import neighbourhood_picture
 from glasshouse.report.pictures.people import exposure_picture, groups_picture, risk_picture
 from glasshouse.report.pictures.privacy import Point, epsilon_picture, fdp_picture, tradeoff_picture
-from glasshouse.report.pictures.roc import roc_picture
-from glasshouse.report.pictures.scores import histogram_picture, precision_picture, reliability_picture
+from glasshouse.report.pictures.scores import histogram_picture, precision_picture, reliability_picture, roc_picture
 from glasshouse.report.policy import Policy
 from glasshouse.report.run_folder import MOST_SEARCHED
 from glasshouse.report.summary import Summary

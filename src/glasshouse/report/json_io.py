@@ -19,8 +19,7 @@ from glasshouse.report.advice import Advice
 from glasshouse.report.context import Context
 from glasshouse.report.figures import FIGURES, AttackFigures
 from glasshouse.report.pictures.neighbourhood import Neighbourhood
-from glasshouse.report.pictures.roc import Curve
-from glasshouse.report.pictures.scores import Histogram, Reliability
+from glasshouse.report.pictures.scores import Curve, Histogram, Reliability
 from glasshouse.report.summary import Summary
 
 FORMAT = 6
