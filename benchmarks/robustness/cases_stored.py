@@ -109,9 +109,9 @@ def _run_records() -> str:
 
 
 def _date() -> str:
-    from glasshouse.report.run_folder import written_at
+    from glasshouse.report import read_run
 
-    return str(written_at("run"))
+    return str(read_run("run").written)
 
 
 def _memory() -> None:

@@ -22,7 +22,6 @@ from glasshouse.pool import ShadowPool
 from glasshouse.pool.description import digest_of
 from glasshouse.report import read_run_with_records, render_html
 from glasshouse.report.policy import judge
-from glasshouse.report.run_folder import written_at
 from glasshouse.training import mlp
 
 __all__ = ["KINDS", "Kind", "NonsenseError"]
@@ -249,12 +248,11 @@ def _read_run(path: Path) -> str:
     from glasshouse.io.guarded import guarded
 
     found = read_run_with_records(path.parent)
-    written = written_at(path.parent)
     summary = found.summary()
     (path.parent.parent / "risk.yaml").write_text(_POLICY)
     with guarded(path, what="a run"):  # as the commands do
         page = render_html(summary)
-        judge(summary, read_policy(path.parent.parent / "risk.yaml"), written=written)
+        judge(summary, read_policy(path.parent.parent / "risk.yaml"))
     # text that somebody wrote may say anything; drawings and cells of numbers may not
     drawn = re.sub(r'>[^<]*<|option value="[^"]*"| title="[^"]*"| data-class="[^"]*"', "><", page)
     must(not _NO_NUMBER.search(drawn), "NaN in a drawing")

@@ -14,7 +14,6 @@ import pytest
 from glasshouse.config import read_policy
 from glasshouse.report import read_run
 from glasshouse.report.policy import Verdict, judge
-from glasshouse.report.run_folder import written_at
 
 
 @pytest.fixture
@@ -24,7 +23,7 @@ def verdict() -> Verdict:
     if run is None:
         pytest.skip("GLASSHOUSE_RUN does not name a run")
     policy = read_policy(Path(__file__).with_name("risk.yaml"))
-    return judge(read_run(run), policy, written=written_at(run))
+    return judge(read_run(run), policy)
 
 
 def test_the_model_keeps_the_policy(verdict: Verdict) -> None:

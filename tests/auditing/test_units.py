@@ -22,7 +22,7 @@ from glasshouse.data import Units, complementary_halves
 from glasshouse.evaluation.best import AttackCache
 from glasshouse.evidence import Evidence, read_evidence
 from glasshouse.evidence.evidence import UnitView
-from glasshouse.report import render_html
+from glasshouse.report import read_run, render_html
 from glasshouse.report.redaction import Redactor
 
 
@@ -130,6 +130,10 @@ def test_rows_with_units_are_saved_and_audited_again(audited: AuditResult, tmp_p
     assert again.evidence.unit is not None
     result = glasshouse.audit_evidence(again.evidence, members=again.members, attacks=["base"], progress=False)
     np.testing.assert_array_equal(result.outcomes["base"].scores, audited.outcomes["base"].scores)
+
+
+def test_a_saved_run_of_units_is_read_again(audited: AuditResult, tmp_path: Path) -> None:
+    assert read_run(audited.save(tmp_path / "run")).risk == audited.summary().risk
 
 
 def test_a_redacted_result_holds_no_name_of_a_person_or_of_a_row(audited: AuditResult, tmp_path: Path) -> None:

@@ -151,13 +151,11 @@ DATES = ("never", "9999-12-31T23:59:59-23:59", 7, "0001-01-01T00:00:00+23:00")
 
 @pytest.mark.parametrize("written", DATES)
 def test_a_date_that_cannot_be_is_one_line(written: Any, copy: Path) -> None:
-    from glasshouse.report.run_folder import written_at
-
     told = json.loads((copy / "run.json").read_text())
     told.pop("run_sha256", None)
     (copy / "run.json").write_text(json.dumps(told | {"written": written}))
     with pytest.raises(InputError, match="written: is damaged, or is not a date"):
-        written_at(copy)
+        read_run(copy)
 
 
 def test_the_limit_on_memory_is_raised_by_an_option(

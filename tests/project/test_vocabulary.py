@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 from glasshouse import Evaluation, audit_evidence
 from glasshouse.cli.app import app
 from glasshouse.report import compare, latex_table, render_comparison, render_html
-from glasshouse.report.appendix import evidence_file, render_appendix, render_appendix_markdown
+from glasshouse.report.appendix import Appendix, render_appendix, render_appendix_markdown
 from glasshouse.report.policy import Limit, Policy, judge
 from tests.strategies import gaussian_evidence
 
@@ -82,7 +82,7 @@ def test_reports_and_what_is_printed_use_one_vocabulary(leak: float) -> None:
     blind = audit_evidence(evidence, attacks=["base"])
     policy = Policy(limits=(Limit(figure="tpr", at_fpr=0.05, most=0.01), Limit(figure="auc", most=0.4, group="sex")))
     for one in (result, blind):
-        summary, file = one.summary(), evidence_file(one.summary())
+        summary, file = one.summary(), Appendix(one.summary())
         pages = [render_html(summary), render_html(summary, policy=policy), str(one), latex_table(summary)]
         pages += [render_appendix(file), render_appendix_markdown(file), " ".join(one.table()), " ".join(one.records())]
         pages += [f"{found.line} {found.sentence}" for found in judge(summary, policy).findings]

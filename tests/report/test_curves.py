@@ -6,7 +6,7 @@ from hypothesis import given
 
 from glasshouse.core.arrays import BoolArray, FloatArray
 from glasshouse.evaluation import roc, tpr_intervals
-from glasshouse.report.pictures.roc import curve_of
+from glasshouse.report.pictures.scores import curve_of
 from tests.strategies import scores_and_members
 
 

@@ -25,7 +25,7 @@ from glasshouse import AuditResult, Evaluation, InputError, Population, audit, a
 from glasshouse.cli import app
 from glasshouse.evidence import write_evidence
 from glasshouse.report import Summary, render_html
-from glasshouse.report.appendix import evidence_file
+from glasshouse.report.appendix import Appendix
 from glasshouse.report.decision.next_steps import next_steps
 from glasshouse.report.decision.rating import rating_of
 from glasshouse.report.json_io import metrics_json, run_json, summary_from
@@ -88,7 +88,7 @@ def test_case_2_the_gate_does_not_pass_a_run_that_says_nothing(
     for options in ([], ["--policy", str(tmp_path / "loose.yaml")]):
         told = RUNNER.invoke(app, ["check", str(folder), *options])
         assert told.exit_code == 4, told.output
-    told_first = [one.text for _, answers in evidence_file(summary).answers for a in answers for one in a.statements]
+    told_first = [one.text for _, answers in Appendix(summary).answers for a in answers for one in a.statements]
     assert any(text.startswith("Rated: Inconclusive.") for text in told_first)
 
 

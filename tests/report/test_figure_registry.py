@@ -11,7 +11,7 @@ from glasshouse.auditing.track import logged_metrics
 from glasshouse.core.arrays import BoolArray
 from glasshouse.evaluation import AttackOutcome, Interval
 from glasshouse.report import latex_table, read_run, render_html
-from glasshouse.report.appendix import evidence_file, render_appendix_markdown
+from glasshouse.report.appendix import Appendix, render_appendix_markdown
 from glasshouse.report.figures import FIGURES, Estimate, Figure, register_figure
 from glasshouse.report.json_io import metrics_json
 from glasshouse.report.policy import Limit, Policy, judge
@@ -46,7 +46,7 @@ def test_a_figure_that_is_described_once_is_shown_everywhere(result: AuditResult
     saved = json.loads((result.save(tmp_path / "run") / "metrics.json").read_text())["attacks"]["base"]
     assert (saved["gini"], saved["gini_interval"]) == (table["gini"][0], [table["gini_low"][0], table["gini_high"][0]])
     shown = f"{table['gini'][0]:.2f}"
-    pages = (str(result), render_html(summary), latex_table(summary), render_appendix_markdown(evidence_file(summary)))
+    pages = (str(result), render_html(summary), latex_table(summary), render_appendix_markdown(Appendix(summary)))
     for page in pages:
         assert "Gini" in page
         assert f" {shown} " in page.replace(">", " ")

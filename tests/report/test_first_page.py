@@ -22,7 +22,7 @@ from glasshouse.report.decision.next_steps import Step, next_steps
 from glasshouse.report.decision.rating import rating_of
 from glasshouse.report.figures import RateFigure
 from glasshouse.report.pictures.people import people_picture
-from glasshouse.report.pictures.roc import roc_picture
+from glasshouse.report.pictures.scores import roc_picture
 from glasshouse.report.policy import Limit, Policy
 from tests.strategies import gaussian_evidence
 

@@ -7,11 +7,12 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from glasshouse.attacks import LossThreshold
+from glasshouse.auditing.result import AuditResult
 from glasshouse.core.arrays import BoolArray, FloatArray
-from glasshouse.core.table import Table
 from glasshouse.evaluation import AttackOutcome, evaluate, judge_claim, verdict_attack
 from glasshouse.evaluation.metrics import resolvable
-from glasshouse.report import Context, summarise
+from glasshouse.evidence import Evidence
+from glasshouse.report import Context
 from glasshouse.report.decision.rating import rating_of
 
 LEVELS = {"none": 0, "unknown": 0, "some": 1, "high": 2}
@@ -23,16 +24,18 @@ def level(scores: FloatArray, members: BoolArray, *, copies: int) -> int:
     fprs = resolvable(None, int((~members).sum()))
     outcomes = {"loss": AttackOutcome(LossThreshold(), scores, (), evaluate(scores, members, fprs=fprs), 0.0)}
     found = verdict_attack(outcomes, members, fprs=fprs)
-    columns = {"id": np.arange(len(scores)).astype(np.str_), "member": members, "loss_score": scores}
-    summary = summarise(
-        outcomes,
-        context=Context(shadows=8, mode="online"),
-        records=Table(columns | {"loss_rank": outcomes["loss"].ranks}),
+    none = np.empty((0, len(scores)))
+    result = AuditResult(
+        evidence=Evidence(target_loss=np.ones(len(scores)), shadow_loss=none, shadow_members=none.astype(bool)),
+        outcomes=outcomes,
+        members=members,
+        labels=None,
         fprs=fprs,
         verdict_attack=found,
         privacy=judge_claim(None, {"loss": scores}, members=members, practice={}, leak=found.test.leak),
+        context=Context(shadows=8, mode="online"),
     )
-    return LEVELS[rating_of(summary).level]
+    return LEVELS[rating_of(result.summary()).level]
 
 
 COUNTS = st.lists(st.integers(0, 60), min_size=2, max_size=8)  # of each of some scores

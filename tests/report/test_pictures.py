@@ -9,8 +9,7 @@ from glasshouse.evaluation import GaussianBound, PrivacyClaim, PrivacyVerdict, r
 from glasshouse.report.html import picture_style
 from glasshouse.report.pictures.axes import Axis
 from glasshouse.report.pictures.privacy import epsilon_picture, fdp_picture
-from glasshouse.report.pictures.roc import curve_of, roc_picture
-from glasshouse.report.pictures.scores import histogram_of, histogram_picture
+from glasshouse.report.pictures.scores import curve_of, histogram_of, histogram_picture, roc_picture
 
 
 def test_the_same_curves_give_the_same_picture_and_hostile_names_stay_text() -> None:

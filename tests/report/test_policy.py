@@ -16,8 +16,8 @@ from typer.testing import CliRunner
 from glasshouse import AuditResult, Evaluation, InputError, audit_evidence
 from glasshouse.cli import app
 from glasshouse.config import read_policy
+from glasshouse.report import read_run
 from glasshouse.report.policy import Finding, Limit, Policy, Verdict, judge, junit_xml
-from glasshouse.report.run_folder import written_at
 from tests.forked import Forks
 from tests.strategies import gaussian_evidence
 
@@ -134,13 +134,14 @@ def test_a_run_with_a_warning_or_members_not_drawn_at_random_does_not_pass(tight
 )
 def test_what_the_run_must_have_been(tight: AuditResult, policy: dict[str, object], wanted: str) -> None:
     made = Policy(limits=(Limit(figure="auc", most=1.0),), **policy)  # type: ignore[arg-type]
-    assert judge(tight.summary(), made, written=NOW - timedelta(days=3), now=NOW).findings[0].status == wanted
+    summary = dataclasses.replace(tight.summary(), written=NOW - timedelta(days=3))
+    assert judge(summary, made, now=NOW).findings[0].status == wanted
 
 
 def test_a_run_of_unknown_or_impossible_age_does_not_pass(tight: AuditResult) -> None:
     made = Policy(limits=(Limit(figure="auc", most=1.0),), age_days=10)
     for written in (None, NOW + timedelta(days=5)):
-        assert judge(tight.summary(), made, written=written, now=NOW).exit_code == 4
+        assert judge(dataclasses.replace(tight.summary(), written=written), made, now=NOW).exit_code == 4
 
 
 def test_a_limit_that_makes_no_sense_is_refused() -> None:
@@ -207,12 +208,12 @@ def test_the_action_calls_commands_and_options_that_exist() -> None:
 
 
 def test_a_saved_run_says_when_it_was_written(runs: Path, tmp_path: Path) -> None:
-    written = written_at(runs / "tight")
+    written = read_run(runs / "tight").written
     assert written is not None
     assert abs(datetime.now(UTC) - written) < timedelta(hours=1)
     (tmp_path / "run.json").write_text('{"format": 6, "written": "yesterday"}')
     with pytest.raises(InputError, match="run.json: written: is damaged, or is not a date"):
-        written_at(tmp_path)
+        read_run(tmp_path)
 
 
 def test_a_policy_file_names_all_its_faults(tmp_path: Path) -> None:

@@ -5,9 +5,10 @@ import time
 import numpy as np
 
 from glasshouse.attacks import BASE, LiRA, QueryCount
-from glasshouse.core.table import Table
+from glasshouse.auditing.result import AuditResult
 from glasshouse.evaluation import AttackOutcome, evaluate
-from glasshouse.report import Context, Surroundings, render_html, summarise
+from glasshouse.evidence import Evidence
+from glasshouse.report import Context, Surroundings, render_html
 
 
 def test_a_report_of_many_records_is_small_and_quick() -> None:
@@ -15,25 +16,25 @@ def test_a_report_of_many_records_is_small_and_quick() -> None:
     count = 100_000
     random = np.random.default_rng(0)
     members = random.random(count) < 0.5
-    outcomes, columns = {}, {"id": np.arange(count).astype(np.str_), "label": random.integers(10, size=count)}
-    columns["member"] = members
+    outcomes, labels = {}, random.integers(10, size=count)
     for name, attack in {"base": BASE(), "lira": LiRA()}.items():
         scores = 1 / (1 + np.exp(-random.normal(size=count) - members))
         found = evaluate(scores, members)
         outcomes[name] = AttackOutcome(attack, scores, (), found, 0.1, queries=QueryCount(9.0))
     edges = random.integers(count, size=(2, 2 * count))
     started = time.process_time()
-    for name, outcome in outcomes.items():
-        columns |= {f"{name}_score": outcome.scores, f"{name}_rank": outcome.ranks}
-    around = Surroundings(edges, members=members, labels=columns["label"], nodes=np.arange(count))
-    columns["degree"] = around.degrees
-    summary = summarise(
-        outcomes,
-        context=Context(shadows=8, mode="online"),
-        records=Table(columns),
+    none = np.empty((0, count))
+    summary = AuditResult(
+        evidence=Evidence(target_loss=np.ones(count), shadow_loss=none, shadow_members=none.astype(bool)),
+        outcomes=outcomes,
+        members=members,
+        labels=labels,
         fprs=(0.01, 0.001),
-        surroundings=around,
-    )
+        verdict_attack=None,
+        privacy=None,
+        context=Context(shadows=8, mode="online"),
+        surroundings=Surroundings(edges, members=members, labels=labels, nodes=np.arange(count)),
+    ).summary()
     page = render_html(summary)
     seconds = time.process_time() - started
     assert len(page.encode()) < 3_000_000

@@ -81,13 +81,11 @@ def defences_for(trainer: Any, data: Any) -> list[Defence]:
     """What fits a trainer and its data, the usual first choice first."""
     propose = DEFENCES.get(type(trainer).__name__)
     found = [] if propose is None else list(propose(trainer, data))
-    return [*found, *_fewer_records(trainer, data), *_answers(data)]
+    return [*found, *(_of_records(trainer, data) if isinstance(data, Population) and not data.regression else ())]
 
 
-def _fewer_records(trainer: Any, data: Any) -> Iterator[Defence]:
-    """The most exposed records are left out, or count less."""
-    if not isinstance(data, Population) or data.regression:
-        return
+def _of_records(trainer: Any, data: Population) -> Iterator[Defence]:
+    """The most exposed records are left out, or count less; or answers reveal less, and the models stay as they are."""
     yield Defence(
         name="without the 10 % most exposed",
         exposed=0.1,
@@ -100,12 +98,6 @@ def _fewer_records(trainer: Any, data: Any) -> Iterator[Defence]:
             weight=0.1,
             code="SklearnTrainer(…, weights=np.where(most_exposed(result.evidence, 0.1), 0.1, 1.0))",
         )
-
-
-def _answers(data: Any) -> Iterator[Defence]:
-    """What answers may reveal less; the models stay as they are."""
-    if not isinstance(data, Population) or data.regression:
-        return
     for digits in (2, 1):
         yield Defence(
             name=f"{digits} decimal{'s' if digits > 1 else ''}",

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -18,24 +18,27 @@ from glasshouse.core.arrays import BoolArray
 from glasshouse.core.table import Table
 from glasshouse.evaluation import AttackOutcome, PrivacyVerdict, RandomMembers, VerdictAttack
 from glasshouse.evaluation.declared import DeclaredDraw
+from glasshouse.evaluation.groups import GroupLeak, group_leaks, worst_cell
+from glasshouse.evaluation.leakage import audit_power
 from glasshouse.evaluation.quick_estimate import QuickEstimate
 from glasshouse.evaluation.risk import UnitRisk
 from glasshouse.evaluation.texts import text_leak
-from glasshouse.evidence import Evidence, write_evidence
+from glasshouse.evidence import Evidence, Mode, write_evidence
 from glasshouse.evidence.evidence import UnitView
 from glasshouse.io.files import new_folder, write_file
-from glasshouse.report import Advice, Context, Summary, Surroundings, latex_table, render_html, summarise
-from glasshouse.report.decision.verdict import accusation_table, group_leak_table
-from glasshouse.report.figures import Estimate, columns_at
+from glasshouse.report import Advice, Context, Summary, Surroundings, latex_table, render_html
+from glasshouse.report.decision.conclusion import attackers, verdict_figures
+from glasshouse.report.decision.verdict import accusation_table, group_leak_table, notes, verdict
+from glasshouse.report.figures import Estimate, attack_figures, columns_at
 from glasshouse.report.html import notebook_html, picture_style, roc_figure
 from glasshouse.report.json_io import metrics_json, run_json
-from glasshouse.report.pictures.roc import roc_picture
-from glasshouse.report.policy import Policy, stored_policy
+from glasshouse.report.pictures.scores import roc_picture
+from glasshouse.report.policy import Policy
 from glasshouse.report.redaction import Redactor, redacted_context
 from glasshouse.report.run_folder import listed
 from glasshouse.report.terminal import summary_text
 
-_TEXTS = 20  # of the most exposed ones in a report
+_TOP, _TEXTS, _DRAWN = 100, 20, 40  # records: listed, with their texts, with their neighbours
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
@@ -222,29 +225,57 @@ class AuditResult:
 
     @functools.cached_property
     def _summary(self) -> Summary:
-        found = summarise(
-            self.outcomes,
-            context=self.context,
-            records=self.records(),
-            fprs=self.fprs,
-            verdict_attack=self.verdict_attack,
-            privacy=self.privacy,
-            surroundings=self.surroundings,
-            warning=self.mismatch,
-            left_out=self.left_out,
-            random_members=self.random_members,
-            columns=self._columns(),
-            quick_estimate=self.quick_estimate,
-            advice=self.advice,
+        members, records, inside = self.members, self.records(), None
+        attacks = tuple(attack_figures(name, outcome, members) for name, outcome in self.outcomes.items())
+        able = attackers(attacks)
+        found, first, strongest = None, None, able[0].name
+        if (chosen := self.verdict_attack) is not None:
+            strongest, first = chosen.attack, chosen.test.first
+            random = (self.random_members is None or not self.random_members.found) and (
+                self.declared is None or self.declared.random
+            )
+            found = verdict_figures(chosen, random=random, picked=self.outcomes[strongest].picked)
+        outcome, called, power, cell, columns = self.outcomes[strongest], None, None, None, self._columns()
+        if members is not None:
+            inside = int(members.sum())
+            figure = None if first is None else first[1]
+            power = audit_power(inside, len(members) - inside, self.fprs, attacks=len(able), first=figure)
+            if columns and outcome.first_threshold is not None:
+                called = outcome.flagged(outcome.first_threshold)
+                cell = worst_cell(called, members, columns)
+        shared = ("context", "fprs", "privacy", "random_members", "quick_estimate", "advice")
+        summary = Summary(
+            verdict="",
+            attacks=attacks,
+            strongest=strongest,
+            members=inside,
+            records=records.height,
+            notes=notes(attacks, self.fprs, self.context, self.mismatch),
+            top_records=Table({}),
+            verdict_attack=found,
+            left_out=dict(self.left_out),
+            worst_cell=cell,
+            power=power,
+            mismatch=bool(self.mismatch),
             draw=self.declared,
             risk=None if self.risk is None else self.risk.figures(),
+            **{name: getattr(self, name) for name in shared},
         )
-        names = found.top_records["id"][:_TEXTS] if "id" in found.top_records else np.empty(0, np.str_)
-        order = np.argsort(self.evidence.ids)
-        listed = order[np.searchsorted(self.evidence.ids, names, sorter=order)]
-        mode: Any = self.context.mode
-        texts = text_leak(self.evidence, members=self.members, listed=listed, mode=mode, words=self.words)
-        return dataclasses.replace(found, texts=texts)
+        conclusion = summary.conclusion
+        top = np.argsort(outcome.ranks, kind="stable")[: _TOP if conclusion.lists_records else 0]
+        groups: tuple[GroupLeak, ...] = ()
+        if members is not None and columns:
+            groups = group_leaks(outcome.scores, members, columns, called=called, leak=conclusion.lists_records)
+        around, mode = self.surroundings, cast("Mode", self.context.mode)
+        return dataclasses.replace(
+            summary,
+            verdict=verdict(found, self.context, self.privacy, partly=conclusion.partly, draw=self.declared),
+            top_records=Table({name: column[top] for name, column in records.items()} if len(top) else {}),
+            neighbourhoods=() if around is None else tuple(around.neighbourhood(int(at)) for at in top[:_DRAWN]),
+            groups=groups,
+            worst_cell=cell if conclusion.leak else None,
+            texts=text_leak(self.evidence, members=members, listed=top[:_TEXTS], mode=mode, words=self.words),
+        )
 
     def advised(self, advice: Advice) -> AuditResult:
         """The same result, whose report quotes the defences that `glasshouse.advise` measured for this model."""
@@ -311,7 +342,8 @@ class AuditResult:
             curves = {attack.name: attack.metrics.curve for attack in summary.attacks if attack.metrics is not None}
             if curves:
                 write_file(place / "roc.svg", roc_picture(curves, style=picture_style()))
-            write_file(place / "run.json", listed(run_json(summary) | stored_policy(policy), place))
+            kept = {} if policy is None else {"policy": dataclasses.asdict(policy)}
+            write_file(place / "run.json", listed(run_json(summary) | kept, place))
         return Path(folder)
 
     def report(self, path: Path | str, *, policy: Policy | None = None) -> Path:

@@ -10,8 +10,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
-import numpy as np
-
 from glasshouse.auditing.call import audit
 from glasshouse.auditing.options import Attacker, documented
 from glasshouse.auditing.result import AuditResult
@@ -22,6 +20,7 @@ from glasshouse.core.table import Table
 from glasshouse.data import Population, as_population, random_subsets
 from glasshouse.evaluation import AcrossTargets, Metrics, across_targets
 from glasshouse.io.files import check_free, is_free, new_folder, write_file
+from glasshouse.report.format import table_of
 from glasshouse.report.policy import Policy
 from glasshouse.training.sklearn import as_trainer
 from glasshouse.training.trainer import Trainer
@@ -51,11 +50,11 @@ class SeveralTargets:
         """One row per attack: mean over targets, and the ends of its interval, of AUC and of TPR at each FPR."""
         rows = []
         for name, figures in self.figures().items():
-            row: dict[str, object] = {"attack": name, "targets": figures["auc"].targets}
+            row: dict[str, Any] = {"attack": name, "targets": figures["auc"].targets}
             for key, figure in figures.items():
-                row |= {key: figure.mean, f"{key}_low": figure.interval.low, f"{key}_high": figure.interval.high}
+                row |= {key: figure.mean, f"{key}_interval": figure.interval}
             rows.append(row)
-        return Table({name: np.array([row[name] for row in rows]) for name in rows[0]})
+        return table_of(rows)
 
     def __repr__(self) -> str:
         return f"SeveralTargets({len(self.results)} targets, the first: {self.results[0]!r})"

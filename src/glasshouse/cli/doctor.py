@@ -23,6 +23,7 @@ from glasshouse.auditing.steps import library_versions
 from glasshouse.cli.app import app
 from glasshouse.cli.steps import Json
 from glasshouse.config import data_names
+from glasshouse.core import optional
 from glasshouse.core.errors import first_line
 from glasshouse.data.named import data_root
 
@@ -42,14 +43,13 @@ def extras() -> dict[str, list[str]]:
 
 def installed_version(package: str) -> str | None:
     """A package with its version, or another that brings the same module, such as xgboost-cpu; None without either."""
-    try:
-        return f"{package} {importlib.metadata.version(package)}"
-    except importlib.metadata.PackageNotFoundError:
-        module = _MODULES.get(package, package.replace("-", "_"))
-        if find_spec(module) is None:
-            return None
-        others = importlib.metadata.packages_distributions().get(module, [])
-        return f"{others[0]} {importlib.metadata.version(others[0])}" if others else f"{package} (version not known)"
+    if version := optional.installed_version(package):
+        return f"{package} {version}"
+    module = _MODULES.get(package, package.replace("-", "_"))
+    if find_spec(module) is None:
+        return None
+    others = importlib.metadata.packages_distributions().get(module, [])
+    return f"{others[0]} {importlib.metadata.version(others[0])}" if others else f"{package} (version not known)"
 
 
 _BROWSERS = ("firefox", "chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "safari", "msedge")

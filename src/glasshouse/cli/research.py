@@ -25,6 +25,7 @@ from glasshouse.cli.steps import Quiet, Seed
 from glasshouse.config.trust import reported
 from glasshouse.core.errors import InputError
 from glasshouse.core.registry import Registry
+from glasshouse.core.table import Table
 from glasshouse.data.named import digits
 from glasshouse.evaluation import AcrossTargets
 from glasshouse.evaluation.metrics import mean_over
@@ -33,7 +34,7 @@ from glasshouse.io.files import sharing, write_file
 from glasshouse.report.format import rate
 from glasshouse.report.html import picture_style
 from glasshouse.report.pictures.axes import element, picture
-from glasshouse.report.pictures.roc import Curve, roc_picture
+from glasshouse.report.pictures.scores import Curve, roc_picture
 from glasshouse.report.terminal import latex_text
 
 _CURVES = 6  # of one panel; the palette has as many colours
@@ -156,13 +157,10 @@ def _ranked(figures: Mapping[str, Mapping[str, AcrossTargets]]) -> list[str]:
 def rows(figures: Mapping[str, Mapping[str, AcrossTargets]], *, mine: Sequence[str]) -> list[str]:
     """The lines of a table, the best attack first; those of the user are marked."""
     shown = _shown(next(iter(figures.values())))
-    cells = [["attack", *map(_head, shown)]]
-    cells += [
-        [f"> {name}" if name in mine else f"  {name}", *(_cell(key, figures[name][key], " ± ") for key in shown)]
-        for name in _ranked(figures)
-    ]
-    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-    return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in cells]
+    names = _ranked(figures)
+    columns = {_head(key): [_cell(key, figures[name][key], " ± ") for name in names] for key in shown}
+    marked = [f"> {name}" if name in mine else f"  {name}" for name in names]
+    return str(Table({"attack": marked, **columns})).splitlines()
 
 
 def latex(found: Mapping[str, SeveralTargets]) -> str:

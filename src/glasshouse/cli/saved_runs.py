@@ -22,7 +22,7 @@ from glasshouse.report import read_run, read_run_with_records, render_comparison
 from glasshouse.report.index import index_runs
 from glasshouse.report.policy import judge, junit_xml, policy_of
 from glasshouse.report.redaction import read_or_make_key, redacted_summary
-from glasshouse.report.run_folder import list_page, run_faults, searched_records, written_at
+from glasshouse.report.run_folder import list_page, run_faults, searched_records
 
 
 @app.command()
@@ -182,13 +182,10 @@ def appendix(
         lambda: {} if supply is None or form else read_supplied(supply),
         *[lambda page=page: check_page(page) for page in pages],
     )
-    written = written_at(run)
-    findings = () if policy is None else judge(summary, read_policy(policy), written=written).findings
+    findings = () if policy is None else judge(summary, read_policy(policy)).findings
     with guarded(run, what="a run that can be described"):
         checksum = digest(found_run(run) / "metrics.json")
-        found = evidence.evidence_file(
-            summary, written=written, checksum=checksum, findings=findings, supplied=supplied
-        )
+        found = evidence.Appendix(summary, checksum, findings, supplied)
         renders = evidence.render_appendix_markdown, evidence.render_appendix, evidence.render_appendix_record
         texts = [render(found) for render in renders]
     for page, text in zip(pages, texts, strict=True):
@@ -240,7 +237,7 @@ def check(
     limits, _ = steps.checked(lambda: steps.limits_of(policy), lambda: None if junit is None else check_page(junit))
     summary = read_run(run)
     with guarded(run, what="a run that can be judged"):
-        verdict = judge(summary, limits or policy_of(run), written=written_at(run))
+        verdict = judge(summary, limits or policy_of(run))
     if junit is not None:
         write_file(junit, junit_xml(verdict, name=str(run)))
     if as_json:

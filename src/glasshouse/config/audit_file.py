@@ -268,25 +268,19 @@ def with_options(config: AuditFile, **given: Any) -> AuditFile:
     faults = []
     if nodes is not None and not config.is_graph:
         faults.append("--nodes: a sample of nodes is for graphs, and this audit is of records. Leave it out.")
-    kind: dict[str, Any] = (
-        {"graph": {} if config.graph is None else {"pairs": config.graph.pairs}}
-        if config.is_graph
-        else {"data": {"name": "digits"}}
-    )
     try:
-        checked = AuditFile.model_validate(kind | given)
+        config = AuditFile.model_validate({name: getattr(config, name) for name in config.model_fields_set} | given)
     except pydantic.ValidationError as error:
         faults += ["--" + re.sub(r"^attacks\[\d+\]", "attack", fault) for fault in faults_of(error, AuditFile)]
     for name in given.get("attacks", ()):
         if not config.is_graph and name in attack_names() and find_attack(name).kind == "graph":
             faults.append(f'--attack: "{name}" needs a graph, and this audit is of records. Leave it out.')
     raise_faults(faults)
-    update = {name: getattr(checked, name) for name in given}
-    if nodes is not None:
-        if config.graph is not None and config.graph.pairs is not None:
-            raise InputError("--nodes: the file asks for an audit of edges; say how many under graph.pairs.")
-        update["graph"] = (config.graph or GraphSection()).model_copy(update={"nodes": nodes})
-    return config.model_copy(update=update)
+    if nodes is None:
+        return config
+    if config.graph is not None and config.graph.pairs is not None:
+        raise InputError("--nodes: the file asks for an audit of edges; say how many under graph.pairs.")
+    return config.model_copy(update={"graph": (config.graph or GraphSection()).model_copy(update={"nodes": nodes})})
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -160,13 +160,6 @@ def _like_an_id(column: Column, most: int) -> str:
     return ""
 
 
-def _as_targets(cells: list[str], *, decimal: Decimal, place: str) -> NDArray[Any]:
-    """[N] real numbers that a model predicts."""
-    if wrong := [cell for cell in cells if not is_number(cell, decimal)]:
-        raise InputError(f"{place}: {shortened(wrong[0])} is not a number, and a regression predicts numbers.")
-    return np.array([as_number(cell, decimal) for cell in cells])
-
-
 def as_labels(cells: list[str], *, decimal: Decimal, place: str) -> NDArray[Any]:
     """[N] labels as a model of the same table has them: whole numbers, true and false as such, all else as text."""
     different = Counter(cells)
@@ -298,11 +291,14 @@ def read_records(section: TableSection, folder: Path) -> Dataset:
 
 
 def _labels(rows: Rows, section: TableSection, *, decimal: Any) -> NDArray[Any]:
-    cells = rows.columns[section.label]
+    cells, place = rows.columns[section.label], f"{rows.place}: {section.label}"
     if empty := [row for row, cell in enumerate(cells) if cell.lower() in _NO_LABEL]:
         rows.refuse(section.label, empty, "the label is empty. Fill it in, or leave the row out.")
-    read = _as_targets if section.regression else as_labels
-    return read(cells, decimal=decimal, place=f"{rows.place}: {section.label}")
+    if not section.regression:
+        return as_labels(cells, decimal=decimal, place=place)
+    if wrong := [cell for cell in cells if not is_number(cell, decimal)]:
+        raise InputError(f"{place}: {shortened(wrong[0])} is not a number, and a regression predicts numbers.")
+    return np.array([as_number(cell, decimal) for cell in cells])
 
 
 def _only_outside(labels: NDArray[Any], rows: Rows) -> list[str]:

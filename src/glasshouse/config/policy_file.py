@@ -29,9 +29,7 @@ _Limit = Annotated[LimitSection, AfterValidator(lambda section: Limit(**dict(sec
 class PolicyFile(Strict):
     """A policy file."""
 
-    limits: Annotated[
-        list[Annotated[LimitSection, AfterValidator(lambda one: Limit(**dict(one)))]], Field(min_length=1)
-    ]
+    limits: Annotated[list[_Limit], Field(min_length=1)]
     end: End = "upper"
     attacks: list[str] = Field(default_factory=list)
     shadows: Annotated[int, Field(ge=0)] = 0

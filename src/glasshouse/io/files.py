@@ -209,10 +209,9 @@ def unfinished_folder(path: Path) -> Iterator[Path]:
     for _ in range(_TRIES):
         building = Path(tempfile.mkdtemp(dir=path.parent, prefix=_prefix(path)))
         with locked(building) as handle:
-            if handle is not None and not _is_at(handle, building):
-                continue
-            yield building
-            return
+            if handle is None or _is_at(handle, building):
+                yield building
+                return
     raise OSError(errno.EAGAIN, _TAKEN_AWAY, str(path.parent))
 
 

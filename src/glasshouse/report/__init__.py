@@ -6,7 +6,7 @@ from glasshouse.report.context import Context
 from glasshouse.report.html import render_advice, render_comparison, render_html
 from glasshouse.report.pictures.neighbourhood import Surroundings
 from glasshouse.report.run_folder import SavedRun, read_run, read_run_with_records
-from glasshouse.report.summary import Summary, summarise
+from glasshouse.report.summary import Summary
 from glasshouse.report.terminal import latex_table, print_summary
 
 __all__ = [
@@ -25,5 +25,4 @@ __all__ = [
     "render_advice",
     "render_comparison",
     "render_html",
-    "summarise",
 ]

@@ -90,17 +90,9 @@ class Advice:
 
     def table(self) -> Table:
         """One row per model."""
+        heads = {"name": "defence", "interval": "leak_interval", "simulated": "simulated_leak"}
+        rows = ((number, vars(one) | {"seconds": round(one.seconds, 1)}) for number, one in self.models)
         return table_of(
-            {
-                "number": number,
-                "defence": one.name,
-                "attack": one.attack,
-                "leak": one.leak,
-                "leak_interval": one.interval,
-                "simulated_leak": one.simulated,
-                "accuracy": one.accuracy,
-                "accuracy_interval": one.accuracy_interval,
-                "seconds": round(one.seconds, 1),
-            }
-            for number, one in self.models
+            {"number": number} | {heads.get(key, key): row[key] for key in row if key not in ("code", "note")}
+            for number, row in rows
         )

@@ -7,9 +7,8 @@ import json
 import re
 import tomllib
 import unicodedata
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -19,7 +18,7 @@ from glasshouse.attacks.attack import attack_names, find_attack
 from glasshouse.io.files import PAGE_MARK, RECORD_MARK
 from glasshouse.report.decision.rating import rating_of
 from glasshouse.report.decision.verdict import groups_sentence, power_sentences, target_sentence
-from glasshouse.report.figures import Column, Estimate, columns_at
+from glasshouse.report.figures import Estimate, Figure, columns_at
 from glasshouse.report.format import whole
 from glasshouse.report.html import TEMPLATES, render_page
 from glasshouse.report.policy import Finding
@@ -144,7 +143,9 @@ def repeatable(summary: Summary) -> Iterator[Statement]:
         yield _measured(f"Versions: {versions}.")
 
 
-Says = Callable[[Summary], Iterator[Statement]]
+_STRENGTH = (attacks_tried, likelihood_ratio, outcome, by_groups, smallest_leak, like_the_others)
+_ALONE = (claimed, how_well, repeatable, same_answers, training, who_was_trained_on)
+_SAYS = {one.__name__: (one,) for one in (*_STRENGTH, *_ALONE)} | {"strength": _STRENGTH}  # as the file names them
 
 
 class Clause(NamedTuple):
@@ -152,8 +153,8 @@ class Clause(NamedTuple):
 
     place: str  # where in the source
     asks: str  # what it asks, in our own words
-    says: tuple[Says, ...] = ()  # functions that give what a run has to say to it
-    supply: tuple[str, ...] = ()  # keys of `POINTS`
+    says: Sequence[str] = ()  # keys of `_SAYS`: the functions that give what a run has to say to it
+    supply: Sequence[str] = ()  # keys of `POINTS`
 
 
 class Source(NamedTuple):
@@ -161,43 +162,19 @@ class Source(NamedTuple):
 
     name: str
     reference: str  # with the version that was read
-    clauses: tuple[Clause, ...]
+    clauses: Sequence[Clause]
 
 
-_STRENGTH = (attacks_tried, likelihood_ratio, outcome, by_groups, smallest_leak, like_the_others)
-_ALONE = (claimed, how_well, repeatable, same_answers, training, who_was_trained_on)
-_SAYS = {one.__name__: (one,) for one in (*_STRENGTH, *_ALONE)} | {"strength": _STRENGTH}  # as the file names them
 _FILE: dict[str, Any] = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
 POINTS: Mapping[str, str] = _FILE["points"]
-SOURCES = tuple(
-    Source(
-        name=source["name"],
-        reference=source["reference"],
-        clauses=tuple(
-            Clause(
-                place=one["place"],
-                asks=one["asks"],
-                says=tuple(says for name in one["says"] for says in _SAYS[name]),
-                supply=tuple(one.get("supply", ())),
-            )
-            for one in source["clauses"]
-        ),
-    )
-    for source in _FILE["source"]
-)
+SOURCES = tuple(Source(**one | {"clauses": [Clause(**each) for each in one["clauses"]]}) for one in _FILE["source"])
 
 
-@dataclass(frozen=True)
-class Answer:
+class Answer(NamedTuple):
     """What a run says to one clause."""
 
     clause: Clause
-    statements: tuple[Statement, ...]
-
-    @classmethod
-    def to(cls, clause: Clause, summary: Summary) -> Answer:
-        """What a run says to a clause, by the functions that the clause names."""
-        return cls(clause, tuple(statement for says in clause.says for statement in says(summary)))
+    statements: Sequence[Statement]
 
     def of(self, kind: str) -> list[str]:
         """The texts of one kind."""
@@ -206,14 +183,37 @@ class Answer:
 
 @dataclass(frozen=True)
 class Appendix:
-    """An evidence file."""
+    """An evidence file: what a run measured, declared and assumed, beside what sources ask for.
 
-    summary: Summary  # of the run
-    written: datetime | None  # when the run was saved; None if it does not say so
-    checksum: str  # SHA-256 of its figures, ``metrics.json``
-    answers: tuple[tuple[Source, tuple[Answer, ...]], ...]  # by source, in the order of its clauses
-    findings: tuple[Finding, ...] = ()  # what a policy says about the run; empty without one
-    supplied: Mapping[str, str] = field(default_factory=dict)  # the owner's answers, by the key of `POINTS`
+    Args:
+        summary: of the run.
+        checksum: SHA-256 of its figures, ``metrics.json``, so that the document belongs to one run.
+        findings: of a policy on the run.
+        supplied: the owner's answers to what a run cannot say, by the key of `POINTS`.
+
+    Example:
+        >>> from glasshouse import Evidence, audit_evidence
+        >>> losses = {"target_loss": [0.1, 2.0], "shadow_loss": [[0.1, 1.0], [1.2, 0.2]]}
+        >>> evidence = Evidence(**losses, shadow_members=[[1, 0], [0, 1]])
+        >>> found = Appendix(audit_evidence(evidence, attacks=["loss"], members=[1, 0]).summary())
+        >>> found.answers[1][1][-1].of("measured")[0]
+        'Membership inference was run with 2 shadow models (online): loss.'
+    """
+
+    summary: Summary
+    checksum: str = ""
+    findings: Sequence[Finding] = ()
+    supplied: Mapping[str, str] = field(default_factory=dict)
+
+    @functools.cached_property
+    def answers(self) -> list[tuple[Source, list[Answer]]]:
+        """What the run says to each clause, by source."""
+
+        def answer(clause: Clause) -> Answer:
+            says = (says for name in clause.says for says in _SAYS[name])
+            return Answer(clause, [statement for one in says for statement in one(self.summary)])
+
+        return [(source, list(map(answer, source.clauses))) for source in SOURCES]
 
     @property
     def title(self) -> str:
@@ -221,7 +221,7 @@ class Appendix:
         return f"Evidence file: {self.summary.context.title}"
 
     @property
-    def columns(self) -> list[Column]:
+    def columns(self) -> list[Figure]:
         """Of the table of attacks."""
         return columns_at("evidence", self.summary.attacks, self.summary.fprs)
 
@@ -238,37 +238,6 @@ class Appendix:
         found.append(("Supplied by the owner", [f"{POINTS[key]} {given[key]}" for key in asked if key in given]))
         found.append(("Still to supply", [POINTS[key] for key in asked if key not in given]))
         return [(title, texts) for title, texts in found if texts]
-
-
-def evidence_file(
-    summary: Summary,
-    *,
-    written: datetime | None = None,
-    checksum: str = "",
-    findings: Sequence[Finding] = (),
-    supplied: Mapping[str, str] | None = None,
-    sources: Sequence[Source] = SOURCES,
-) -> Appendix:
-    """Put what a run measured, declared and assumed beside what sources ask for.
-
-    Args:
-        summary: of the run.
-        written: when it was saved.
-        checksum: of its figures, so that the document belongs to one run.
-        findings: of a policy on the run.
-        supplied: the owner's answers to what a run cannot say, by the key of `POINTS`.
-        sources: what to answer.
-
-    Example:
-        >>> from glasshouse import Evidence, audit_evidence
-        >>> losses = {"target_loss": [0.1, 2.0], "shadow_loss": [[0.1, 1.0], [1.2, 0.2]]}
-        >>> evidence = Evidence(**losses, shadow_members=[[1, 0], [0, 1]])
-        >>> found = evidence_file(audit_evidence(evidence, attacks=["loss"], members=[1, 0]).summary())
-        >>> found.answers[1][1][-1].of("measured")[0]
-        'Membership inference was run with 2 shadow models (online): loss.'
-    """
-    answers = tuple((source, tuple(Answer.to(clause, summary) for clause in source.clauses)) for source in sources)
-    return Appendix(summary, written, checksum, answers, tuple(findings), dict(supplied or {}))
 
 
 # A character reference is never markup, in CommonMark and in Python-Markdown alike; a backslash is, in some places.
@@ -306,7 +275,7 @@ def render_appendix(appendix: Appendix) -> str:
         >>> losses = {"target_loss": [0.1, 2.0], "shadow_loss": [[0.1, 1.0], [1.2, 0.2]]}
         >>> evidence = Evidence(**losses, shadow_members=[[1, 0], [0, 1]])
         >>> summary = audit_evidence(evidence, attacks=["loss"], members=[1, 0]).summary()
-        >>> "Still to supply" in render_appendix(evidence_file(summary))
+        >>> "Still to supply" in render_appendix(Appendix(summary))
         True
     """
     return render_page("appendix.html.j2", title=appendix.title, appendix=appendix, summary=appendix.summary)
@@ -318,7 +287,7 @@ def render_appendix_record(appendix: Appendix) -> str:
     record = {
         RECORD_MARK: 1,
         "title": context.title,
-        "written": None if appendix.written is None else appendix.written.isoformat(),
+        "written": None if (written := appendix.summary.written) is None else written.isoformat(),
         "metrics_sha256": appendix.checksum,
         "tool_versions": dict(context.versions),
         "seed": context.seed,

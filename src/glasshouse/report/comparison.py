@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import html
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -37,8 +36,13 @@ class Choice(NamedTuple):
 
 def choose(summaries: Mapping[str, Summary], attack: str | None = None) -> Choice:
     """The smallest common rate with ten false positives, and the attack: as wanted, or by simulation, not by result."""
-    fpr, allowed = _rate(summaries)
-    attacks = _common(summaries)
+    shared = set.intersection(*(set(summary.fprs) for summary in summaries.values()))
+    if not shared:
+        told = _by_run(summaries, lambda one: ", ".join(map(rate, one.fprs)) or "none")
+        raise InputError(f"runs: no false-positive rate was measured in all of them ({told}). Use the same rates.")
+    fewest = min(summary.records - (summary.members or 0) for summary in summaries.values())
+    fpr = next((fpr for fpr in sorted(shared) if allowed_wrong(fpr, fewest) >= ENOUGH), max(shared))
+    allowed, attacks = allowed_wrong(fpr, fewest), _common(summaries)
     if attack is not None:
         _check_wanted(attack, attacks, summaries)
         return Choice(fpr, allowed, attack, f"The compared attack is {attack}, as requested.", attacks)
@@ -62,17 +66,6 @@ def choose(summaries: Mapping[str, Summary], attack: str | None = None) -> Choic
 
 def _by_run(summaries: Mapping[str, Summary], says: Callable[[Summary], str]) -> str:
     return "; ".join(f"{name}: {says(summary)}" for name, summary in summaries.items())
-
-
-def _rate(summaries: Mapping[str, Summary]) -> tuple[float, int]:
-    shared = set.intersection(*(set(summary.fprs) for summary in summaries.values()))
-    if not shared:
-        told = _by_run(summaries, lambda one: ", ".join(map(rate, one.fprs)) or "none")
-        raise InputError(f"runs: no false-positive rate was measured in all of them ({told}). Use the same rates.")
-    fewest = min(summary.records - (summary.members or 0) for summary in summaries.values())
-    allowed = {fpr: allowed_wrong(fpr, fewest) for fpr in sorted(shared)}
-    fpr = next((fpr for fpr, count in allowed.items() if count >= ENOUGH), max(shared))
-    return fpr, allowed[fpr]
 
 
 def _common(summaries: Mapping[str, Summary]) -> tuple[str, ...]:
@@ -142,9 +135,9 @@ class ComparedRun:
         measured = self.attack.metrics
         if self.summary.conclusion.measured is None or measured is None:
             return None
-        counts = {"members": measured.curve.members, "others": measured.curve.non_members}
-        found = exposure_at(self.rate, unit=self.summary.unit, confidence=measured.confidence, **counts)
-        return dataclasses.replace(found, leak=bool(self.summary.conclusion.leak))
+        known: dict[str, Any] = {"unit": self.summary.unit, "leak": bool(self.summary.conclusion.leak)}
+        known |= {"members": measured.curve.members, "others": measured.curve.non_members}
+        return exposure_at(self.rate, confidence=measured.confidence, **known)
 
     @property
     def useful(self) -> str:

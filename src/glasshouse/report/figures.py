@@ -22,8 +22,7 @@ from glasshouse.evaluation.metrics import ENOUGH_WRONG
 from glasshouse.evaluation.pool_size import FewerReferences
 from glasshouse.evaluation.thresholds import DISCOVERY_LEVEL, FlaggedRates, SimulatedFigures, Threshold, flagged_rates
 from glasshouse.report.format import percent, rate, whole
-from glasshouse.report.pictures.roc import Curve, curve_of
-from glasshouse.report.pictures.scores import Histogram, Reliability, histogram_of, reliability_of
+from glasshouse.report.pictures.scores import Curve, Histogram, Reliability, curve_of, histogram_of, reliability_of
 
 Place = Literal["table", "terminal", "html", "latex", "evidence", "sample", "mlflow", "gate"]
 EVERYWHERE: tuple[Place, ...] = ("table", "terminal", "html", "latex", "evidence", "mlflow", "gate")
@@ -52,6 +51,7 @@ class Figure:
     Args:
         name: its key in ``metrics.json`` and its column in tables; ``{}`` stands for the wanted false-positive rate.
         words: the heading of its column; ``{}`` stands for the rate in words.
+        wanted: the rate, once the figure is one at a rate (`at`).
         unit: ``"%"``: a share, shown in percent.
         form: how a value is written, as Python's format.
         low: the smallest possible value.
@@ -63,7 +63,7 @@ class Figure:
         read: the value from what the report holds of the attack, at a rate; None if it has none.
 
     Example:
-        >>> FIGURES["tpr@{}"].column(0.01), FIGURES["tpr@{}"].title(0.01)
+        >>> FIGURES["tpr@{}"].at(0.01).name, FIGURES["tpr@{}"].at(0.01).words
         ('tpr@0.01', 'TPR at 1 % FPR')
         >>> FIGURES["auc"].text(Estimate(0.7, Interval(0.6, 0.8)), "{value}{unit} [{low}, {high}]")
         '0.700 [0.600, 0.800]'
@@ -71,6 +71,7 @@ class Figure:
 
     name: str
     words: str = ""
+    wanted: float = math.nan
     unit: Literal["", "%"] = ""
     form: str = ".3f"
     low: float = 0.0
@@ -80,18 +81,17 @@ class Figure:
     measure: Callable[[AttackOutcome, BoolArray], Estimate] | None = None
     read: Callable[[AttackFigures, float], Estimate | None] | None = None
 
-    def column(self, wanted: float) -> str:
-        """The name of its column in a table."""
-        return self.name.format(f"{wanted:g}")
+    def at(self, wanted: float) -> Figure:
+        """The figure at one false-positive rate; itself if it has no rate."""
+        if "{}" not in self.name:
+            return self
+        name, words = self.name.format(f"{wanted:g}"), self.words.format(rate(wanted))
+        return dataclasses.replace(self, name=name, words=words, wanted=wanted)
 
-    def title(self, wanted: float) -> str:
-        """The heading of its column for readers."""
-        return self.words.format(rate(wanted))
-
-    def of(self, attack: AttackFigures, wanted: float = math.nan) -> Estimate | None:
+    def of(self, attack: AttackFigures) -> Estimate | None:
         """The figure of an attack; None if it has none."""
         if self.read is not None:
-            return self.read(attack, wanted)
+            return self.read(attack, self.wanted)
         return None if attack.metrics is None else attack.metrics.figures.get(self.name)
 
     def number(self, value: float) -> str:
@@ -130,40 +130,13 @@ def register_figure(figure: Figure) -> Figure:
     return figure
 
 
-class Column(NamedTuple):
-    """A column of figures: one figure, at one rate if it has rates."""
-
-    figure: Figure
-    wanted: float
-
-    @property
-    def name(self) -> str:
-        """In a table."""
-        return self.figure.column(self.wanted)
-
-    @property
-    def title(self) -> str:
-        """For readers."""
-        return self.figure.title(self.wanted)
-
-    def of(self, attack: AttackFigures) -> Estimate | None:
-        """The figure of an attack."""
-        return self.figure.of(attack, self.wanted)
-
-    def text(self, attack: AttackFigures, pattern: str, *, missing: str = "–") -> str:
-        """The figure of an attack as text."""
-        return self.figure.text(self.of(attack), pattern, missing=missing)
-
-
-def columns_at(place: Place, attacks: Sequence[AttackFigures], fprs: Sequence[float]) -> list[Column]:
+def columns_at(place: Place, attacks: Sequence[AttackFigures], fprs: Sequence[float]) -> list[Figure]:
     """The columns of figures at one place; but for the evidence file, those that no attack has are left out."""
-    found = []
+    found: list[Figure] = []
     for rated, figures in itertools.groupby(FIGURES.values(), key=lambda figure: "{}" in figure.name):
         group = [figure for figure in figures if place in figure.shown]
-        found += [Column(figure, wanted) for wanted in (fprs if rated else [math.nan]) for figure in group]
-    return [
-        column for column in found if place == "evidence" or any(column.of(attack) is not None for attack in attacks)
-    ]
+        found += [figure.at(wanted) for wanted in (fprs if rated else [math.nan]) for figure in group]
+    return [one for one in found if place == "evidence" or any(one.of(attack) is not None for attack in attacks)]
 
 
 _LISTED = 20
@@ -271,21 +244,16 @@ def attack_figures(name: str, outcome: AttackOutcome, members: BoolArray | None)
         description=re.sub(r" at 0x[0-9a-f]+", "", repr(outcome.attack)),  # an address differs from run to run
         parameters=_parameters(outcome.attack),
         thresholds=tuple(_threshold(outcome, one, members) for one in cuts),
-        note=outcome.note,
         details={key: value if np.isfinite(value) else None for key, value in outcome.details.items()},
         histogram=histogram_of(outcome.scores, members, posterior=outcome.attack.posterior),
         queries_per_record=None if queries is None else queries.per_record,
         queries=None if queries is None else queries.total(len(outcome.scores)),
         metrics=None if outcome.metrics is None or members is None else _measured(outcome, outcome.metrics, members),
-        seconds=outcome.seconds,
         knows_truth=outcome.attack.knows_truth,
-        simulated=outcome.simulated,
-        doubt=outcome.doubt,
         accusations=flags,
         listed=None if levels is None else int((levels <= DISCOVERY_LEVEL).sum()),
-        fewer=outcome.fewer,
-        picked=outcome.picked,
         whole=outcome.sampling_intervals,
+        **{name: getattr(outcome, name) for name in ("note", "seconds", "simulated", "doubt", "fewer", "picked")},
     )
 
 

@@ -24,13 +24,12 @@ from glasshouse.report.comparison import RESAMPLED, Comparison, compare_sentence
 from glasshouse.report.decision import verdict
 from glasshouse.report.decision.first_page import exposure_of, first_page
 from glasshouse.report.decision.rating import rating_of
-from glasshouse.report.figures import FIGURES, AttackFigures, Column, columns_at
+from glasshouse.report.figures import FIGURES, AttackFigures, columns_at
 from glasshouse.report.format import percent, points, rate, signed, whole
 from glasshouse.report.pictures.neighbourhood import neighbourhood_picture
 from glasshouse.report.pictures.people import exposure_picture, groups_picture, risk_picture
 from glasshouse.report.pictures.privacy import Point, epsilon_picture, fdp_picture, tradeoff_picture
-from glasshouse.report.pictures.roc import roc_picture
-from glasshouse.report.pictures.scores import histogram_picture, precision_picture, reliability_picture
+from glasshouse.report.pictures.scores import histogram_picture, precision_picture, reliability_picture, roc_picture
 from glasshouse.report.policy import Policy
 from glasshouse.report.run_folder import MOST_SEARCHED
 from glasshouse.report.summary import Summary
@@ -54,6 +53,9 @@ TEMPLATES = jinja2.Environment(
     lstrip_blocks=True,
 )
 TEMPLATES.filters |= {one.__name__: one for one in (percent, points, rate, signed, whole)} | {"cell": _cell}
+_PICTURES = (exposure_picture, histogram_picture, neighbourhood_picture, precision_picture, risk_picture)
+TEMPLATES.globals |= {one.__name__: one for one in (*_PICTURES, reliability_picture, epsilon_picture, columns_at)}
+TEMPLATES.globals |= {"verdict": verdict, "resampled": RESAMPLED}
 
 
 def render_page(template: str, *, title: str, **values: Any) -> str:
@@ -84,52 +86,24 @@ def render_html(summary: Summary, *, policy: Policy | None = None, searched: Tab
 
     Where it lists records, all those of the table ``searched`` are found by their ids, if they are not too many.
     """
-    best = summary.attack(summary.strongest)
+    best, first = summary.attack(summary.strongest), first_page(summary, policy)
     records = list(summary.top_records.rows())
-    first = first_page(summary, policy)
     return render_page(
         "report.html.j2",
         title=summary.context.title,
         summary=summary,
+        context=summary.context,
+        words=summary.worded,
+        best=best,
         first=first,
-        crowd_in=exposure_picture(first.exposure, name="in"),
-        crowd_out=exposure_picture(first.exposure, name="out", members=False),
         **_groups(first.groups, summary, "first"),
         **_groups(summary.groups, summary, "all"),
-        context=summary.context,
-        best=best,
-        figures=columns_at("html", summary.attacks, summary.fprs),
-        sample_figures=columns_at("sample", summary.attacks, summary.fprs),
-        thresholds=[(attack, threshold) for attack in summary.attacks for threshold in attack.thresholds],
         roc=_roc(summary),
-        histograms=[
-            histogram_picture(one.name, one.histogram, threshold=one.thresholds[0].value if one.thresholds else None)
-            for one in summary.attacks
-        ],
-        doubts=[attack for attack in summary.attacks if attack.doubt],
-        reliability=[
-            (attack, reliability_picture(attack.name, attack.metrics.calibration))
-            for attack in summary.attacks
-            if attack.metrics is not None and attack.metrics.calibration is not None
-        ],
-        flagged=[(attack, one) for attack in summary.attacks for one in attack.accusations],
-        groups_text=verdict.groups_sentence(summary.groups, summary.worst_cell),
-        precision=[
-            precision_picture(best.name, one) for one in best.accusations[:1] if one.precisions[-1].value is not None
-        ],
-        precision_text=summary.worded(verdict.precision_sentence(best)),
-        list_text=summary.worded(verdict.list_sentence(best, leak=summary.conclusion.lists_records)),
-        whole_text=verdict.whole_sentence(best),
-        power_text=[summary.worded(one) for one in verdict.power_sentences(summary.power)] if summary.power else (),
-        words=summary.worded,
-        epsilon=epsilon_picture(summary.privacy) if summary.privacy and not summary.privacy.withheld else None,
         fdp=_fdp(summary),
-        risk=risk_picture(summary.risk, unit=summary.unit.removesuffix("s")) if summary.risk else None,
         columns=_columns(summary),
         records=records,
         searched=None if searched is None or not records else _searched(searched, summary.strongest),
         most_searched=MOST_SEARCHED,
-        drawings=[neighbourhood_picture(around) for around in summary.neighbourhoods],
         classes=sorted({str(row["label"]) for row in records if "label" in row}),
     )
 
@@ -241,10 +215,8 @@ def render_comparison(comparison: Comparison, *, title: str = "Comparison of aud
         title=title,
         comparison=comparison,
         sentences=compare_sentences(comparison),
-        first=[(run, exposure_picture(run.exposure, name=f"run{run.number}")) for run in comparison.runs],
-        tpr_column=Column(FIGURES["tpr@{}"], comparison.choice.fpr),
-        auc_column=Column(FIGURES["auc"], comparison.choice.fpr),
-        resampled=RESAMPLED,
+        tpr_column=FIGURES["tpr@{}"].at(comparison.choice.fpr),
+        auc_column=FIGURES["auc"],
         tradeoff=tradeoff_picture(points, fpr=comparison.choice.fpr) if points else None,
         roc=roc_picture({name: metrics.curve for name, metrics in measured.items() if metrics is not None}),
     )
@@ -267,7 +239,7 @@ def notebook_html(summary: Summary) -> str:
         rating=rating_of(summary),
         exposure=exposure,
         people=exposure_picture(exposure, name="notebook"),
-        columns=[one for one in columns_at("terminal", summary.attacks, summary.fprs) if one.figure.high < math.inf],
+        columns=[one for one in columns_at("terminal", summary.attacks, summary.fprs) if one.high < math.inf],
         roc=_roc(summary),
     )
 

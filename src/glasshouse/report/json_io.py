@@ -14,12 +14,12 @@ from typing import Any, get_type_hints
 from glasshouse.core.errors import raise_faults, shortened
 from glasshouse.core.table import Table
 from glasshouse.evaluation import Interval, PrivacyVerdict
+from glasshouse.evaluation.risk import RiskFigures
 from glasshouse.report.advice import Advice
 from glasshouse.report.context import Context
 from glasshouse.report.figures import FIGURES, AttackFigures
 from glasshouse.report.pictures.neighbourhood import Neighbourhood
-from glasshouse.report.pictures.roc import Curve
-from glasshouse.report.pictures.scores import Histogram, Reliability
+from glasshouse.report.pictures.scores import Curve, Histogram, Reliability
 from glasshouse.report.summary import Summary
 
 FORMAT = 6
@@ -53,7 +53,7 @@ def metrics_json(summary: Summary) -> dict[str, Any]:
         "left_out": dict(summary.left_out),
         "privacy": _privacy_json(summary.privacy),
         "drawn": drawn and {**dumped["random_members"], "found": drawn.found, "sentence": drawn.sentence()},
-        "top_records": [{name: _finite(value) for name, value in row.items()} for row in summary.top_records.rows()],
+        "top_records": _dumped(Any, list(summary.top_records.rows())),
         **{name: dumped[name] for name in ("neighbourhoods", "groups", "worst_cell", "power")},
         "unlike": summary.mismatch,
         "estimate": dumped["quick_estimate"],
@@ -165,10 +165,6 @@ def _privacy_json(verdict: PrivacyVerdict | None) -> dict[str, Any] | None:
     return {"epsilon_lower_bound": None if verdict.withheld else bound, **plain, **sentences}
 
 
-def _finite(value: Any) -> Any:
-    return None if isinstance(value, float) and not math.isfinite(value) else value
-
-
 def _dumped(kind: Any, value: Any) -> Any:
     return json.loads(_adapter(kind).dump_json(value))
 
@@ -226,7 +222,8 @@ def _faults(value: Any, name: str) -> Iterator[str]:
         yield from _list_faults(value)
         for field in dataclasses.fields(value):
             if field.name not in _AS_THEY_ARE:
-                yield from _faults(getattr(value, field.name), field.name)
+                name = "units" if (type(value), field.name) == (RiskFigures, "chance") else field.name  # not shares
+                yield from _faults(getattr(value, field.name), name)
 
 
 def _number_faults(value: float, name: str) -> Iterator[str]:

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from glasshouse.core.errors import InputError
 from glasshouse.evaluation import Interval
@@ -88,7 +88,10 @@ class Limit:
     @property
     def described(self) -> Figure:
         """The description of the figure."""
-        return _EPSILON if self.figure == "epsilon" else FIGURES.get(self.figure) or FIGURES[f"{self.figure}@{{}}"]
+        if self.figure == "epsilon":
+            return _EPSILON
+        figure = FIGURES.get(self.figure) or FIGURES[f"{self.figure}@{{}}"]
+        return figure if self.at_fpr is None else figure.at(self.at_fpr)
 
     @property
     def value(self) -> str:
@@ -104,7 +107,7 @@ class Limit:
         elif self.group is not None:
             name = f"{self.figure.upper()} of {self._groups}"
         else:
-            name = f"{self.described.words if self.at_fpr is None else self.described.title(self.at_fpr)} of {who}"
+            name = f"{self.described.words} of {who}"
         return f"{name} at most {self.value}"
 
     @property
@@ -254,9 +257,7 @@ class Verdict:
         return _CODES[self.status]
 
 
-def judge(
-    summary: Summary, policy: Policy | None = None, *, written: datetime | None = None, now: datetime | None = None
-) -> Verdict:
+def judge(summary: Summary, policy: Policy | None = None, *, now: datetime | None = None) -> Verdict:
     """What a run shows about each requirement of a policy; rating and gate both ask this.
 
     A figure that the run did not measure is ``"unknown"``, and so is every figure of a run that says nothing about the
@@ -265,11 +266,10 @@ def judge(
     Args:
         summary: of the run.
         policy: the requirements; by default those of `usual_policy`.
-        written: when the run was saved; None if that is not known.
-        now: the time to reckon its age by; the clock's by default.
+        now: the time to reckon the run's age by; the clock's by default.
     """
     usual, policy = policy is None, policy or usual_policy(summary)
-    run = [*_of_the_run(summary, policy, written=written, now=now or datetime.now(UTC))]
+    run = [*_of_the_run(summary, policy, now or datetime.now(UTC))]
     found = [one for limit in policy.limits for one in _of_limit(summary, limit, limit.end or policy.end)]
     if usual and summary.conclusion.evidence and all(one.status != "failed" for one in found):
         rule, reason, plain = summary.conclusion.evidence[0]  # it also tells what the first figure leaves open
@@ -280,7 +280,7 @@ def judge(
     return Verdict(findings=(*run, *found))
 
 
-def _of_the_run(summary: Summary, policy: Policy, *, written: datetime | None, now: datetime) -> Iterator[Finding]:
+def _of_the_run(summary: Summary, policy: Policy, now: datetime) -> Iterator[Finding]:
     for warning in summary.context.warnings:
         yield Finding(rule="nothing is wrong with the audit's input", status="unknown", reason=warning.rstrip("."))
     tried = {attack.name for attack in summary.attacks}
@@ -293,7 +293,7 @@ def _of_the_run(summary: Summary, policy: Policy, *, written: datetime | None, n
         yield Finding(rule=f"shadow models at least {shadows}", status=status, reason=str(found))
     if policy.age_days is not None:
         rule = f"run at most {policy.age_days:g} days old"
-        if written is None:
+        if (written := summary.written) is None:
             yield Finding(rule=rule, status="unknown", reason="the run does not say when it was written")
         elif (days := (now - written).total_seconds() / 86400) < -1:
             yield Finding(rule=rule, status="unknown", reason="written in the future")
@@ -350,8 +350,7 @@ def _of_verdict_attack(summary: Summary, limit: Limit, end: End) -> Finding:
 
 
 def _of_attack(attack: AttackFigures, limit: Limit, end: End) -> Finding:
-    found = limit.described.of(attack, limit.at_fpr or math.nan)
-    at = limit.at_fpr
+    found, at = limit.described.of(attack), limit.at_fpr
     if found is None or found.at is not None:
         where = f" at {rate(at)} FPR; audit with that rate among fprs, and enough records" if at is not None else ""
         return _unknown(limit, f"{attack.name} has no such figure{where}", f"not measured for {attack.name}")
@@ -366,9 +365,7 @@ def _of_worst(summary: Summary, limit: Limit, end: End) -> Finding:
     if cell is None:
         found, who = Estimate(everyone.tpr, everyone.tpr_interval), "no group stands out; all records"
         return _compared(limit, end, found, who=who, plain="the verdict attack, with no group that stands out,")
-    found = Estimate(cell.identified / cell.members, cell.tpr_interval)
-    plain, resolved = f"in {cell.name}, the verdict attack", cell.members >= _FEW_MEMBERS
-    return _compared(limit, end, found, who=cell.name, plain=plain, resolved=resolved)
+    return _of_group(limit, end, Estimate(cell.identified / cell.members, cell.tpr_interval), cell.name, cell.members)
 
 
 def _of_groups(summary: Summary, limit: Limit, end: End) -> list[Finding]:
@@ -384,9 +381,13 @@ def _of_groups(summary: Summary, limit: Limit, end: End) -> list[Finding]:
             counts = f"{who} is too small: {group.members} members, {group.non_members} non-members"
             findings.append(_unknown(limit, counts))
         else:
-            plain, resolved = f"in {who}, the verdict attack", group.members >= _FEW_MEMBERS
-            findings.append(_compared(limit, end, found, who=who, plain=plain, resolved=resolved))
+            findings.append(_of_group(limit, end, found, who, group.members))
     return findings
+
+
+def _of_group(limit: Limit, end: End, found: Estimate, who: str, members: int) -> Finding:
+    plain = f"in {who}, the verdict attack"
+    return _compared(limit, end, found, who=who, plain=plain, resolved=members >= _FEW_MEMBERS)
 
 
 def _compared(limit: Limit, end: End, found: Estimate, *, who: str, plain: str = "", resolved: bool = True) -> Finding:
@@ -405,11 +406,6 @@ def _compared(limit: Limit, end: End, found: Estimate, *, who: str, plain: str =
         reason=f"{who} {shown(found.value)}, interval {shown(interval.low)} to {shown(interval.high)}, {how}",
         plain=f"{limit.plain(plain or who, found.value, interval)}, {how}",
     )
-
-
-def stored_policy(policy: Policy | None) -> dict[str, Any]:
-    """What ``run.json`` keeps of a policy; nothing if there is none."""
-    return {} if policy is None else {"policy": dataclasses.asdict(policy)}
 
 
 def policy_of(folder: Path | str) -> Policy | None:

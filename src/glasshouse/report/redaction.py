@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 from glasshouse.core.arrays import TextArray
 from glasshouse.core.errors import InputError
 from glasshouse.core.table import Table
-from glasshouse.evaluation.texts import TextLeak
 from glasshouse.io.files import resolved, write_file
 from glasshouse.report.context import Context
 from glasshouse.report.summary import Summary
@@ -109,12 +108,6 @@ def redacted_context(context: Context, redactor: Redactor, ids: frozenset[str]) 
     )
 
 
-def redacted_texts(found: TextLeak, redactor: Redactor) -> TextLeak:
-    """The same without words, and with every id replaced."""
-    texts = tuple(dataclasses.replace(one, id=redactor.hash(one.id), words=()) for one in found.texts)
-    return dataclasses.replace(found, texts=texts)
-
-
 def redacted_summary(summary: Summary, redactor: Redactor, ids: Iterable[str]) -> Summary:
     """The same summary with every id replaced, in records and in texts; ``ids`` are those of all audited records."""
     if summary.context.redacted:
@@ -122,7 +115,10 @@ def redacted_summary(summary: Summary, redactor: Redactor, ids: Iterable[str]) -
     known, rows = frozenset(ids), summary.top_records
     names = rows["id"].tolist() if "id" in rows else []
     hashed = {name: redactor.column(rows[name], names) for name in rows}
-    cell = summary.worst_cell
+    cell, texts = summary.worst_cell, summary.texts
+    if texts is not None:
+        few = tuple(dataclasses.replace(one, id=redactor.hash(one.id), words=()) for one in texts.texts)
+        texts = dataclasses.replace(texts, texts=few)
     repeats = {name for name in rows if name != "id" and hashed[name] is not rows[name]}
 
     def group(column: str, name: str) -> str:
@@ -140,7 +136,7 @@ def redacted_summary(summary: Summary, redactor: Redactor, ids: Iterable[str]) -
             for one in summary.attacks
         ),
         groups=tuple(dataclasses.replace(one, group=group(one.column, one.group)) for one in summary.groups),
-        texts=summary.texts and redacted_texts(summary.texts, redactor),
+        texts=texts,
         worst_cell=cell
         and dataclasses.replace(cell, parts=tuple((name, group(name, one)) for name, one in cell.parts)),
     )

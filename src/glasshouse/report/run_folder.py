@@ -8,7 +8,6 @@ import io
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -95,6 +94,8 @@ def read_run(folder: Path | str) -> Summary:
             what = "is a file; give the folder of a run." if folder.exists() else "there is no such run folder."
             raise InputError(f"{folder}: {what}")
     run = _read(folder / "run.json")
+    with guarded(f"{folder / 'run.json'}: written", what="a date", advice=_AGAIN):
+        moment(run.get("written"))
     _check_files(folder, run.get("files"))
     metrics = _read(folder / "metrics.json")
     with guarded(folder / "metrics.json", what="a run's figures", advice=_AGAIN):
@@ -113,13 +114,6 @@ def read_run(folder: Path | str) -> Summary:
 def read_manifest(folder: Path | str) -> Mapping[str, Any]:
     """What ``run.json`` of a run says, as it is."""
     return _read(found_run(folder) / "run.json")
-
-
-def written_at(folder: Path | str) -> datetime | None:
-    """When a run was saved; None if it does not say so, as runs of earlier versions do not."""
-    told = read_manifest(folder).get("written")
-    with guarded(f"{found_run(folder) / 'run.json'}: written", what="a date", advice=_AGAIN):
-        return moment(told)
 
 
 def _read(path: Path) -> Mapping[str, Any]:

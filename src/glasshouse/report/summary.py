@@ -2,41 +2,27 @@
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
 
 from glasshouse.core.table import Table
-from glasshouse.evaluation import AttackOutcome, PrivacyVerdict, RandomMembers, VerdictAttack
+from glasshouse.evaluation import PrivacyVerdict, RandomMembers
 from glasshouse.evaluation.declared import DeclaredDraw
-from glasshouse.evaluation.groups import GroupLeak, WorstCell, group_leaks, worst_cell
-from glasshouse.evaluation.leakage import Power, audit_power
+from glasshouse.evaluation.groups import GroupLeak, WorstCell
+from glasshouse.evaluation.leakage import Power
 from glasshouse.evaluation.quick_estimate import QuickEstimate
 from glasshouse.evaluation.risk import RiskFigures
 from glasshouse.evaluation.texts import TextLeak
 from glasshouse.report.advice import Advice
 from glasshouse.report.context import Context
-from glasshouse.report.decision.conclusion import (
-    Conclusion,
-    Look,
-    VerdictFigures,
-    attackers,
-    concluded,
-    evidence_of,
-    verdict_figures,
-)
-from glasshouse.report.decision.verdict import notes, verdict
-from glasshouse.report.figures import AttackFigures, attack_figures
-from glasshouse.report.pictures.neighbourhood import Neighbourhood, Surroundings
+from glasshouse.report.decision.conclusion import Conclusion, Look, VerdictFigures, concluded, evidence_of
+from glasshouse.report.figures import AttackFigures
+from glasshouse.report.pictures.neighbourhood import Neighbourhood
 
-_TOP, _FIRST, _DRAWN = 100, 5, 40  # records: listed, shown in a terminal, drawn with their neighbours
+_FIRST = 5  # records that a terminal shows
 
 
 @dataclass(frozen=True)
@@ -112,80 +98,3 @@ class Summary:
         if not (unit := str(self.context.settings.get("unit") or "")):
             return text
         return re.sub(r"\b([Rr])ecord", lambda found: unit.capitalize() if found[1] == "R" else unit, text)
-
-
-def summarise(
-    outcomes: Mapping[str, AttackOutcome],
-    *,
-    context: Context,
-    records: Table,
-    fprs: Sequence[float],
-    verdict_attack: VerdictAttack | None = None,
-    privacy: PrivacyVerdict | None = None,
-    surroundings: Surroundings | None = None,
-    warning: str = "",
-    left_out: Mapping[str, str] | None = None,
-    random_members: RandomMembers | None = None,
-    columns: Mapping[str, NDArray[Any]] | None = None,
-    quick_estimate: QuickEstimate | None = None,
-    advice: Advice | None = None,
-    draw: DeclaredDraw | None = None,
-    risk: RiskFigures | None = None,
-) -> Summary:
-    """Gather the numbers of a report.
-
-    ``records`` has one row per record, with a ``…_rank`` column for each attack, and ``member`` if it is known;
-    ``warning`` says why the figures cannot be trusted, and ``columns``, [N] each, divide the records into groups.
-    """
-    members = records["member"].astype(np.bool_) if "member" in records else None
-    attacks = tuple(attack_figures(name, outcome, members) for name, outcome in outcomes.items())
-    able = attackers(attacks)
-    found, first_figure, strongest = None, None, able[0].name
-    if verdict_attack is not None:
-        strongest, test = verdict_attack.attack, verdict_attack.test
-        random = (random_members is None or not random_members.found) and (draw is None or draw.random)
-        found = verdict_figures(verdict_attack, random=random, picked=outcomes[strongest].picked)
-        first_figure = None if test.first is None else test.first[1]
-    outcome, called, cell, power, inside = outcomes[strongest], None, None, None, None
-    if members is not None:
-        inside = int(members.sum())
-        power = audit_power(inside, records.height - inside, fprs, attacks=len(able), first=first_figure)
-    if members is not None and columns and outcome.first_threshold is not None:
-        called = outcome.flagged(outcome.first_threshold)
-        cell = worst_cell(called, members, columns)
-    summary = Summary(
-        context=context,
-        verdict="",
-        attacks=attacks,
-        strongest=strongest,
-        fprs=tuple(fprs),
-        members=inside,
-        records=records.height,
-        privacy=privacy,
-        notes=notes(attacks, fprs, context, warning),
-        top_records=Table({}),
-        verdict_attack=found,
-        left_out=dict(left_out or {}),
-        random_members=random_members,
-        worst_cell=cell,
-        power=power,
-        quick_estimate=quick_estimate,
-        mismatch=bool(warning),
-        advice=advice,
-        draw=draw,
-        risk=risk,
-    )
-    conclusion = summary.conclusion
-    listed = _TOP if conclusion.lists_records else 0
-    first = np.argsort(records[f"{strongest}_rank"], kind="stable")[:listed]
-    groups: tuple[GroupLeak, ...] = ()
-    if members is not None and columns:
-        groups = group_leaks(outcome.scores, members, columns, called=called, leak=conclusion.lists_records)
-    return dataclasses.replace(
-        summary,
-        verdict=verdict(found, context, privacy, partly=conclusion.partly, draw=draw),
-        top_records=Table({name: column[first] for name, column in records.items()} if listed else {}),
-        neighbourhoods=tuple(surroundings.neighbourhood(int(at)) for at in first[:_DRAWN]) if surroundings else (),
-        groups=groups,
-        worst_cell=cell if conclusion.leak else None,
-    )

@@ -124,14 +124,15 @@ def _attacks(summary: Summary, *, verbose: bool) -> RichTable:
     """One row per attack; counts of flags need more than 80 columns, and are shown if asked for."""
     table = RichTable(title=_ATTACKS, title_justify="left", box=None, pad_edge=False, min_width=len(_ATTACKS))
     columns = columns_at("terminal", summary.attacks, summary.fprs)
-    measured = [column for column in columns if column.figure.high != math.inf]
+    measured = [column for column in columns if column.high != math.inf]
     shown = columns if verbose or not measured else measured
     table.add_column("attack", no_wrap=True)
     for column in shown:
-        count = column.figure.high == math.inf
-        table.add_column(column.title, no_wrap=not count, justify="right" if count else "left")
+        count = column.high == math.inf
+        table.add_column(column.words, no_wrap=not count, justify="right" if count else "left")
     for attack in summary.attacks:
-        table.add_row(_safe(attack.name), *[_safe(one.text(attack, "{value}{unit} ({low}–{high})")) for one in shown])
+        cells = [one.text(one.of(attack), "{value}{unit} ({low}–{high})") for one in shown]
+        table.add_row(*map(_safe, [attack.name, *cells]))
     return table
 
 
@@ -155,7 +156,7 @@ _SPECIAL = {
 def latex_table(summary: Summary) -> str:
     """One row per attack: AUC and TPR at each FPR, in percent, with intervals."""
     columns = columns_at("latex", summary.attacks, summary.fprs)
-    heads = ["attack", *(f"{one.title} (%)" if one.figure.unit else one.title for one in columns)]
+    heads = ["attack", *(f"{one.words} (%)" if one.unit else one.words for one in columns)]
     lines = [
         rf"\begin{{tabular}}{{l{'r' * len(columns)}}}",
         r"\toprule",
@@ -163,7 +164,9 @@ def latex_table(summary: Summary) -> str:
         r"\midrule",
     ]
     for attack in summary.attacks:
-        cells = [column.text(attack, r"{value} {{\scriptsize [{low}, {high}]}}", missing="") for column in columns]
+        cells = [
+            column.text(column.of(attack), r"{value} {{\scriptsize [{low}, {high}]}}", missing="") for column in columns
+        ]
         lines.append(" & ".join([latex_text(attack.name), *(cell.replace(" %", r"\,\%") for cell in cells)]) + r" \\")
     return "\n".join([*lines, r"\bottomrule", r"\end{tabular}", ""])
 

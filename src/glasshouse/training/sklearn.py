@@ -329,9 +329,7 @@ class SklearnTrainer:
     @property
     def weighted_by(self) -> str | None:
         """The argument of ``fit`` that takes sample weights, of the last step of a pipeline; None if there is none."""
-        path, last = "", self.estimator
-        while steps := getattr(last, "steps", None):
-            path, last = f"{path}{steps[-1][0]}__", steps[-1][1]
+        path, last = _last_step(self.estimator)
         return f"{path}sample_weight" if has_fit_parameter(last, "sample_weight") else None
 
     def _fit_options(self, members: BoolArray) -> dict[str, Any]:
@@ -363,15 +361,14 @@ class SklearnTrainer:
         """A fitted clone that answers with the population's own labels, not with our column numbers."""
         self.check(population, labels_only=True)
         x, columns, weights = select(population.x, members), population.y[members], self._fit_options(members)
-        if population.own_loss:
-            estimator = fresh(self.estimator)
-            prepare(estimator, seed=seed, classes=2, seen=2, values=math.prod(getattr(x, "shape", ())))
-            return _fitted(estimator, x, columns, seed, weights)
-        seen, classes = np.unique(columns), len(population.classes)
+        own = population.own_loss
+        seen, classes = (np.arange(2), 2) if own else (np.unique(columns), len(population.classes))
         if len(seen) < 2 and not population.regression:
             raise InputError("members: all members have the same label; a classifier needs two or more labels.")
         estimator = fresh(self.estimator)
         prepare(estimator, seed=seed, classes=classes, seen=len(seen), values=math.prod(getattr(x, "shape", ())))
+        if own:
+            return _fitted(estimator, x, columns, seed, weights)
         habits = [habits_of(part) for _, part in parts_of(estimator)]
         single = any(one.single for one in habits)
         x = single_precision(x) if single else x
@@ -420,9 +417,16 @@ def _fitted(estimator: Any, x: Any, labels: NDArray[Any], seed: int, options: di
 
 def _knows_later(estimator: Any) -> bool:
     """Whether an estimator has probabilities once it is fitted: a stack without a final estimator gets a regression."""
-    while hasattr(estimator, "steps"):
-        estimator = estimator.steps[-1][1]
-    return getattr(estimator, "final_estimator", estimator) is None
+    last = _last_step(estimator)[1]
+    return getattr(last, "final_estimator", last) is None
+
+
+def _last_step(estimator: Any) -> tuple[str, Any]:
+    """What ends a pipeline, also one within another, with the prefix of its parameters; else the estimator itself."""
+    path = ""
+    while steps := getattr(estimator, "steps", None):
+        path, estimator = f"{path}{steps[-1][0]}__", steps[-1][1]
+    return path, estimator
 
 
 def as_trainer(trainer: Any, *, place: str = "trainer") -> Trainer:

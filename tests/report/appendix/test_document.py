@@ -14,7 +14,7 @@ from glasshouse import AuditResult, Evaluation, InputError, PrivacyClaim, audit_
 from glasshouse.cli import app
 from glasshouse.io.files import check_free, digest
 from glasshouse.report import read_run
-from glasshouse.report.appendix import POINTS, SOURCES, evidence_file, render_appendix, render_appendix_markdown
+from glasshouse.report.appendix import POINTS, SOURCES, Appendix, render_appendix, render_appendix_markdown
 from glasshouse.report.run_folder import run_faults
 from tests.strategies import gaussian_evidence
 
@@ -41,7 +41,7 @@ def appendix(*arguments: str | Path) -> str:
 
 
 def test_every_clause_says_what_it_asks_and_what_a_reader_must_supply(result: AuditResult) -> None:
-    found = evidence_file(result.summary())
+    found = Appendix(result.summary())
     assert [source for source, _ in found.answers] == list(SOURCES)
     for _, answers in found.answers:
         for answer in answers:
@@ -53,7 +53,7 @@ def test_every_clause_says_what_it_asks_and_what_a_reader_must_supply(result: Au
 
 def test_the_figures_of_the_run_stand_beside_the_clause_on_simulated_attacks(result: AuditResult) -> None:
     summary = result.summary()
-    aisvs = next(answers for source, answers in evidence_file(summary).answers if "AISVS" in source.name)
+    aisvs = next(answers for source, answers in Appendix(summary).answers if "AISVS" in source.name)
     simulated = next(answer for answer in aisvs if answer.clause.place.startswith("11.2.5"))
     assert summary.verdict in simulated.of("measured")
     assert "Likelihood-ratio attacks among them: lira." in simulated.of("measured")
@@ -63,7 +63,7 @@ def test_the_figures_of_the_run_stand_beside_the_clause_on_simulated_attacks(res
 
 
 def test_it_never_gives_the_legal_verdict_itself(result: AuditResult) -> None:
-    found = evidence_file(result.summary())
+    found = Appendix(result.summary())
     for text in (render_appendix_markdown(found), render_appendix(found)):
         assert not re.search(r"complian|conform|certif|satisf|fulfil", text, flags=re.IGNORECASE)
         assert "gives no legal verdict" in text
@@ -72,7 +72,7 @@ def test_it_never_gives_the_legal_verdict_itself(result: AuditResult) -> None:
 
 def test_a_run_without_members_or_shadow_models_is_not_made_to_look_better() -> None:
     evidence, _ = gaussian_evidence(records=50, models=4, shift=2.0, seed=0)
-    found = evidence_file(audit_evidence(evidence, attacks=["loss"]).summary())
+    found = Appendix(audit_evidence(evidence, attacks=["loss"]).summary())
     texts = [text for _, answers in found.answers for answer in answers for text in answer.of("declared")]
     assert any("was not stated" in text for text in texts)
     measured = [text for _, answers in found.answers for answer in answers for text in answer.of("measured")]
@@ -97,7 +97,7 @@ def test_it_names_no_record(result: AuditResult) -> None:
     named = dataclasses.replace(result.evidence, ids=np.array([f"patient-{number}" for number in range(400)]))
     summary = dataclasses.replace(result, evidence=named).summary()
     assert str(summary.top_records["id"][0]).startswith("patient-")
-    found = evidence_file(summary)
+    found = Appendix(summary)
     assert "patient-" not in render_appendix_markdown(found) + render_appendix(found)
 
 

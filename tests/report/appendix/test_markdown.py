@@ -13,7 +13,7 @@ from markdown_it import MarkdownIt
 
 from glasshouse import audit_evidence
 from glasshouse.report import Summary
-from glasshouse.report.appendix import evidence_file, literal, render_appendix, render_appendix_markdown
+from glasshouse.report.appendix import Appendix, literal, render_appendix, render_appendix_markdown
 from tests.strategies import gaussian_evidence
 
 markdown: Any = pytest.importorskip("markdown", reason="the extra `docs` is not installed")
@@ -121,8 +121,8 @@ def test_titles_settings_and_warnings_are_text_in_both_forms(summary: Summary, u
     context = dataclasses.replace(
         summary.context, title=ugly, about=ugly, settings={ugly: ugly}, warnings=(ugly,), versions={"glasshouse": ugly}
     )
-    plain = evidence_file(summary)
-    hostile = evidence_file(dataclasses.replace(summary, context=context, left_out={ugly: ugly}))
+    plain = Appendix(summary)
+    hostile = Appendix(dataclasses.replace(summary, context=context, left_out={ugly: ugly}))
     page = render_appendix(hostile)
     assert "<img" not in page
     assert "<script>e" not in page

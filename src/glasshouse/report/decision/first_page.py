@@ -8,6 +8,7 @@ from __future__ import annotations
 import dataclasses
 from dataclasses import dataclass
 from datetime import UTC
+from typing import Any
 
 from glasshouse.evaluation.groups import GroupLeak
 from glasshouse.report.decision.conclusion import attackers
@@ -70,38 +71,33 @@ def exposure_of(summary: Summary) -> Exposure | None:
     shown = summary.conclusion.measured
     if shown is None or shown.rate is None:
         return None
-    counts = {"members": shown.members, "others": shown.non_members}
-    found = exposure_at(shown.rate, unit=summary.unit, confidence=shown.confidence, **counts)
-    if summary.conclusion.leak:
-        return found
+    known: dict[str, Any] = {"unit": summary.unit, "leak": bool(summary.conclusion.leak)}
+    known |= {"members": shown.members, "others": shown.non_members}
+    found = exposure_at(shown.rate, confidence=shown.confidence, **known)
     flags = summary.attack(shown.attack).first_flags
-    if flags is None:
-        return dataclasses.replace(found, leak=False)
+    if found.leak or flags is None:
+        return found
     low, high = (found.per * end for end in flags.tpr_interval)
     wrong = found.per * flags.fpr
-    return dataclasses.replace(
-        found, found=found.per * flags.tpr, low=low, high=high, wrong=wrong, chance=wrong, leak=False
-    )
+    return dataclasses.replace(found, found=found.per * flags.tpr, low=low, high=high, wrong=wrong, chance=wrong)
 
 
-def exposure_at(figure: RateFigure, *, unit: str, members: int, others: int, confidence: float) -> Exposure:
+def exposure_at(figure: RateFigure, *, confidence: float, **known: Any) -> Exposure:
     """One rate as counts; the first that can be reached, where the wanted one cannot."""
     wrong = figure.wanted if figure.reached else figure.fpr
     per = _USUAL
     while per * wrong < 1 and per < _MOST:
         per *= 10
     return Exposure(
-        unit=unit,
         per=per,
         found=per * figure.tpr,
         low=per * figure.tpr_interval.low,
         high=per * figure.tpr_interval.high,
         wrong=per * wrong,
         chance=per * figure.chance,
-        members=members,
-        others=others,
         confidence=confidence,
         reached=figure.reached,
+        **known,
     )
 
 

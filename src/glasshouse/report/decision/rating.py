@@ -52,13 +52,13 @@ class Rating:
 
 def rating_of(summary: Summary, policy: Policy | None = None) -> Rating:
     """Rate a run by the findings that also decide the gate; what could not be measured is never rated as harmless."""
-    own, verdict = policy is not None, judge(summary, policy, written=summary.written)
+    own, verdict = policy is not None, judge(summary, policy)
     level: Level = "some" if summary.conclusion.leak else "none"
     if verdict.status == "failed":
         level = "high"
     elif summary.conclusion.silent or (own and verdict.status == "unknown"):
         level = "unknown"
-    sentences = _meaning(summary)
+    sentences = (*_of_records(summary), *_of_people(summary))
     if kept := summary.context.stored_records:
         sentences = (f"The model file contains training records: {kept}. Whoever has the file has them.", *sentences)
     if own and level == "high":
@@ -75,11 +75,6 @@ def rating_of(summary: Summary, policy: Policy | None = None) -> Rating:
     )
 
 
-def _meaning(summary: Summary) -> tuple[str, ...]:
-    """What the run shows about any leak at all, in plain words, and why finding nothing would say nothing."""
-    return (*_of_records(summary), *_of_people(summary))
-
-
 def _of_people(summary: Summary) -> tuple[str, ...]:
     """The risk of single units, and what speaks against a declared draw or can be said without one."""
     told = []
@@ -91,7 +86,7 @@ def _of_people(summary: Summary) -> tuple[str, ...]:
 
 
 def _of_records(summary: Summary) -> tuple[str, ...]:
-    """What the test of all records shows."""
+    """What the test of all records shows about any leak at all, and why finding nothing would say nothing."""
     shown = summary.conclusion.measured
     reason = (summary.conclusion.why,) if summary.conclusion.reasons else ()
     if shown is None:

@@ -13,7 +13,7 @@ from glasshouse.core.arrays import FloatArray
 from glasshouse.evaluation import Interval, PrivacyVerdict
 from glasshouse.evaluation.privacy.bounds import gaussian_trade_off
 from glasshouse.report.pictures.axes import Axis, Frame, element, legend
-from glasshouse.report.pictures.roc import Curve
+from glasshouse.report.pictures.scores import Curve
 
 
 def epsilon_picture(privacy: PrivacyVerdict) -> Markup:
