@@ -327,7 +327,7 @@ def test_members_in_the_wrong_order_are_said_first() -> None:
     mixed = np.random.default_rng(5).permutation(members)
     for wrong, words in (
         (mixed, "The target does not fit its members better than the non-members"),
-        (np.roll(members, 1), "The members look moved by 1: the target's answers fit np.roll(members, -1)"),
+        (np.roll(members, 1), "The members look moved by one record: the target's answers fit np.roll(members, -1)"),
         (members[::-1], "The members look reversed: the target's answers fit members[::-1]"),
         (members, ""),
     ):

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
+from scipy.stats import t
 
 from glasshouse.attacks.base import expected_confidence
 from glasshouse.core.arrays import BoolArray, FloatArray
@@ -19,7 +20,7 @@ _SURE = 0.999  # that the AUC is below one half: one audit in two thousand gets 
 _CLEARLY_BELOW = 0.47  # members may be a little harder than non-members; below this they are clearly harder
 _FAR_LESS_SURE = 0.25
 _LEAKS, _CLEARLY = 3, 4  # standard errors
-_MOVED = 3.54  # likewise: one audit in a thousand, over the five ways to move a mask (benchmarks/robustness/moved.md)
+_MOVED = 0.001  # of all audits, over the five ways to move a mask (benchmarks/robustness/moved.md)
 _NEARLY_EQUAL = 0.9  # the correlation of two masks, of which one must do for both
 _MANY = 0.01  # of the non-members; if fewer equal a member, no reported figure changes
 
@@ -111,15 +112,18 @@ def _moved_members(scores: FloatArray, members: BoolArray) -> tuple[str, ...]:
     Both masks explain the scores together, by least squares, so a leak that the given mask has counts for that alone.
     """
     given = members - members.mean()
-    moves = {f"moved by {abs(by)}: np.roll(members, {by})": np.roll(given, by) for by in (1, -1, 2, -2)}
-    found = []
+    steps = {1: "one record", -1: "one record", 2: "two records", -2: "two records"}
+    moves = {f"moved by {step}: np.roll(members, {by})": np.roll(given, by) for by, step in steps.items()}
+    if (free := len(members) - 3) < 1:
+        return ()
+    clear, found = t.isf(_MOVED / 5, free) * np.sqrt(len(members) / free), []
     for words, other in {**moves, "reversed: members[::-1]": given[::-1]}.items():
         masks = np.stack([given, other])  # [2, N]
         products = masks @ masks.T
         if abs(products[0, 1]) < _NEARLY_EQUAL * products[0, 0]:
             as_given, as_moved = effects = np.linalg.solve(products, masks @ scores)
             error = np.std(scores - effects @ masks) * np.sqrt(np.linalg.inv(products)[1, 1])
-            if as_given < as_moved / 2 and as_moved > _MOVED * error:
+            if as_given < as_moved / 2 and as_moved > clear * error:
                 found.append((error / as_moved, words))
     if not found:
         return ()

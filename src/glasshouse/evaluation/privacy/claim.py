@@ -250,8 +250,8 @@ class PrivacyVerdict:
         if self.withheld or self.rated is None or self.rated >= self.pure:
             return ""
         return (
-            f"The rating counts ε ≥ {self.rated:.2f} at δ = 0 instead: it looks at five figures, which share one error of "
-            f"5 %, while ε ≥ {self.pure:.2f} is right with {100 * self.confidence:g} % confidence by itself."
+            f"The rating counts ε ≥ {self.rated:.2f} at δ = 0 instead: it looks at five figures, which share one error "
+            f"of 5 %, while ε ≥ {self.pure:.2f} is right with {100 * self.confidence:g} % confidence by itself."
         )
 
     def gaussian_sentence(self) -> str:
