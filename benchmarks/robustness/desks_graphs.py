@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import functools
+import sys
 import tempfile
+import types
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -328,6 +330,29 @@ def _neighbor_loader() -> Found:
     if not (torch_geometric.typing.WITH_PYG_LIB or torch_geometric.typing.WITH_TORCH_SPARSE):
         raise ImportError(name="pyg-lib")  # which NeighborLoader needs
     return loader_desk(lambda data: NeighborLoader(data, [10, 10], batch_size=32))
+
+
+@desk("graphs", "DGL's graph and layers")
+def _dgl() -> Found:
+    # the newest wheel has a part for an older torch, which neither graphs nor layers need
+    sys.modules.setdefault("dgl.graphbolt", types.ModuleType("dgl.graphbolt"))
+    import dgl
+    from dgl.nn import SAGEConv
+
+    own = dgl.graph(tuple(GRAPH.edge_index), num_nodes=COUNT)
+    own.ndata["feat"], own.ndata["label"] = GRAPH.x, GRAPH.y
+
+    class Theirs(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.first, self.second = SAGEConv(FEATURES, 16, "mean"), SAGEConv(16, 3, "mean")
+
+        def forward(self, x: Any, edge_index: Any) -> Any:
+            graph = dgl.graph(tuple(edge_index), num_nodes=len(x))
+            return self.second(graph, self.first(graph, x).relu())
+
+    data = Data(x=own.ndata["feat"], edge_index=torch.stack(own.edges()), y=own.ndata["label"])
+    return node_desk(Theirs, data)
 
 
 @desk("graphs", "link prediction")

@@ -325,12 +325,16 @@ def test_members_in_the_wrong_order_are_said_first() -> None:
     trainer = SklearnTrainer(estimator=RandomForestClassifier(n_estimators=20))
     model = trainer(population, members, seed=0)
     mixed = np.random.default_rng(5).permutation(members)
-    found = audit(population, model=model, members=mixed, trainer=trainer, shadows=4, attacks=["base"])
-    assert found.context.warnings[0].startswith("The target is not surer of its members than of the non-members")
-    assert (
-        audit(population, model=model, members=members, trainer=trainer, shadows=4, attacks=["base"]).context.warnings
-        == ()
-    )
+    for wrong, words in (
+        (mixed, "The target does not fit its members better than the non-members"),
+        (np.roll(members, 1), "The members look moved by one record: the target's answers fit np.roll(members, -1)"),
+        (members[::-1], "The members look reversed: the target's answers fit members[::-1]"),
+        (members, ""),
+    ):
+        for shadows in (4,) if wrong is mixed else (4, 0):
+            given = {"shadows": shadows, "attacks": ["base" if shadows else "loss"]}
+            said = audit(population, model=model, members=wrong, trainer=trainer, **given).context.warnings
+            assert said[0].startswith(words) if words else said == ()
 
 
 def test_a_training_function_that_forgets_its_members_is_said_first() -> None:

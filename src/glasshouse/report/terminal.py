@@ -63,6 +63,7 @@ def _facts(summary: Summary, rating: Rating, policy: Policy | None) -> Iterator[
     shown, privacy = summary.conclusion.measured, summary.privacy
     figure = None if shown is None else shown.rate
     failed = [one.reason for one in rating.findings if one.status == "failed" and not rating.own]
+    failed = [one for one in failed if one != summary.context.stored_records]  # which the rating says in words
     if failed and (figure is None or figure.tpr_interval.low <= FACTOR * figure.wanted):
         # what makes the rating high, where the wanted rate alone does not
         yield f"{failed[0][0].upper()}{failed[0][1:]}."
@@ -97,7 +98,7 @@ def _more(summary: Summary) -> Iterator[str]:
     privacy, best = summary.privacy, summary.attack(summary.strongest)
     lines = [
         summary.verdict,
-        *([privacy.sentence(), privacy.gaussian_sentence()] if privacy is not None else []),
+        *([privacy.sentence(), privacy.rated_sentence(), privacy.gaussian_sentence()] if privacy is not None else []),
         summary.worded(verdict.precision_sentence(best)),
         summary.worded(verdict.list_sentence(best, leak=summary.conclusion.lists_records)),
         verdict.groups_sentence(summary.groups, summary.worst_cell),

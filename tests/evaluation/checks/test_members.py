@@ -69,15 +69,33 @@ def test_a_target_like_its_shadow_models_fits_its_members_as_they_do() -> None:
     assert len(doubtful_members(lost, rows[0])) == 1
 
 
-def test_targets_of_the_pools_kind_are_never_called_mixed_up_and_permuted_masks_mostly_are() -> None:
-    """Simulated: 300 small audits of models that leak; then the same with the target's mask permuted."""
+def test_targets_of_the_pools_kind_are_never_called_mixed_up_and_wrong_masks_mostly_are() -> None:
+    """Simulated: 300 small audits of models that leak; then the same with the target's mask permuted, or moved."""
     source = np.random.default_rng(1)
-    alarms = found = 0
+    alarms = permuted = moved = 0
     for _ in range(300):
         rows = source.random((7, 300)) < 0.5
         loss = source.exponential(np.where(rows, 0.3, 1.0))
         evidence = Evidence(target_loss=loss[0], shadow_loss=loss[1:], shadow_members=rows[1:])
         alarms += bool(doubtful_members(evidence, rows[0]))
-        found += bool(doubtful_members(evidence, source.permutation(rows[0])))
+        permuted += bool(doubtful_members(evidence, source.permutation(rows[0])))
+        moved += ["np.roll(members, -2)" in one for one in doubtful_members(evidence, np.roll(rows[0], 2))] == [True]
     assert alarms == 0
-    assert found > 200
+    assert permuted > 200
+    assert moved > 290
+
+
+@pytest.mark.parametrize("share", [0.1, 0.5])
+@pytest.mark.parametrize("alike", [1, 3])
+def test_neighbours_that_are_alike_do_not_make_a_right_mask_look_moved(alike: int, share: float) -> None:
+    """Each record stands ``alike`` times in a row, and a copy of a member leaks as the member does."""
+    source = np.random.default_rng(2)
+    alarms = 0
+    for _ in range(200):
+        rows = source.random((5, 300)) < share
+        trained = np.repeat(rows.reshape(5, -1, alike).any(axis=2), alike, axis=1)
+        loss = source.exponential(np.where(trained, 0.3, 1.0)) ** 2  # far tails
+        evidence = Evidence(target_loss=loss[0], shadow_loss=loss[1:], shadow_members=rows[1:])
+        alarms += bool(doubtful_members(evidence, rows[0]))
+        alarms += bool(share == 0.5 and doubtful_members(Evidence(target_loss=loss[0]), rows[0]))
+    assert alarms <= 2

@@ -6,7 +6,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import expit
+from scipy.stats import t
 
+from glasshouse.attacks.base import expected_confidence
 from glasshouse.core.arrays import BoolArray, FloatArray
 from glasshouse.core.threads import side_by_side
 from glasshouse.evaluation.intervals import delong
@@ -16,7 +19,9 @@ from glasshouse.evidence import Evidence
 _SURE = 0.999  # that the AUC is below one half: one audit in two thousand gets a warning without a cause
 _CLEARLY_BELOW = 0.47  # members may be a little harder than non-members; below this they are clearly harder
 _FAR_LESS_SURE = 0.25
-_CLEAR_GAP = 0.1
+_LEAKS, _CLEARLY = 3, 4  # standard errors
+_MOVED = 0.001  # of all audits, over the five ways to move a mask (benchmarks/robustness/moved.md)
+_NEARLY_EQUAL = 0.9  # the correlation of two masks, of which one must do for both
 _MANY = 0.01  # of the non-members; if fewer equal a member, no reported figure changes
 
 
@@ -45,29 +50,41 @@ def swapped_members(
 
 
 def doubtful_members(evidence: Evidence, members: BoolArray) -> tuple[str, ...]:
-    """A warning if the target does not fit its members [N], while every shadow model fits its own.
+    """A warning if the target fits other members than [N], or not its own, while every shadow model fits its own.
 
     Such a model gets other features than it was trained on, or labels in another order, or members are mixed up.
     """
-    inside = evidence.shadow_members
-    if not len(inside) or not inside.any(axis=1).all():
+    inside, confidence = evidence.shadow_members, np.exp(-evidence.target_loss)
+    if not evidence.models:  # few scores far from all others are then no evidence, so no side may be small
+        return _moved_members(confidence, members) if 0.25 < members.mean() < 0.75 else ()
+    if inside.all(axis=1).any() or not inside.any(axis=1).all():
         return ()
-    sure = np.exp(-evidence.target_loss)  # [N] confidences
-    own = float(sure[members].mean())
+    expected = expected_confidence(evidence, "online")
 
-    def means(k: int) -> tuple[float, float]:
-        theirs, who = np.exp(-evidence.shadow_loss[k]), inside[k].astype(np.float64)
-        count, total = float(who.sum()), float(theirs @ who)
-        return total / count, (float(theirs.sum()) - total) / max(len(who) - count, 1.0)
+    def of_shadow(k: int) -> tuple[float, float, float]:
+        loss, own = evidence.shadow_loss[k], inside[k]
+        return float(np.exp(-loss[own]).mean()), *_gap(expit(-loss - expected), own)
 
-    found = np.array(side_by_side(means, range(evidence.models), records=evidence.records))  # [K, 2]
-    others = found[:, 0]
-    if own > float(others.min()) - _FAR_LESS_SURE:
-        return () if inside.all(axis=1).any() else _no_gap(sure, members, others - found[:, 1])
+    found = np.array(side_by_side(of_shadow, range(evidence.models), records=evidence.records))  # [K, 3]
+    theirs, gaps, errors = found.T
+    scores = expit(-evidence.target_loss - expected)  # of BASE
+    if (gaps > _LEAKS * errors).all() and (moved := _moved_members(scores, members)):
+        return moved
+    own, likest = float(confidence[members].mean()), float(theirs.min())
+    if own <= likest - _FAR_LESS_SURE:
+        return (
+            f"The target gives its members a mean confidence of {100 * own:.0f} %, while every shadow model gives its "
+            f"own {100 * likest:.0f} % or more. Was the target trained on these records, with these features and "
+            f"labels? If not, an attack finds little, and this does not show that the target is safe.",
+        )
+    (gap, error), least = _gap(scores, members), float(gaps.min())
+    if (gaps <= _CLEARLY * errors).any() or gap > least / 4 or gap + _CLEARLY * error > least:
+        return ()
     return (
-        f"The target gives its members a mean confidence of {100 * own:.0f} %, while every shadow model gives its own "
-        f"{100 * float(others.min()):.0f} % or more. Was the target trained on these records, with these features and "
-        f"labels? If not, an attack finds little, and this does not show that the target is safe.",
+        f"The target does not fit its members better than the non-members (their scores of BASE differ by {gap:+.2f}), "
+        f"while every shadow model fits its own better (by {least:.2f} or more). Either members and non-members are "
+        f"mixed up (check the mask and the order of the records), or the target was not trained as the shadow models "
+        f"were.",
     )
 
 
@@ -83,18 +100,38 @@ def same_models(evidence: Evidence) -> tuple[str, ...]:
     )
 
 
-def _no_gap(sure: FloatArray, members: BoolArray, gaps: FloatArray) -> tuple[str, ...]:
-    """A warning if the target is not surer of members [N] than of non-members, while every shadow model [K] is."""
-    sides = (sure[members], sure[~members])
-    gap, least = float(sides[0].mean() - sides[1].mean()), float(gaps.min())
-    error = float(np.sqrt(sum(side.var() / len(side) for side in sides)))
-    if least < _CLEAR_GAP or gap > least / 4 or gap + 4 * error > least:
+def _gap(scores: FloatArray, members: BoolArray) -> tuple[float, float]:
+    """By how much the mean score of members [N] is above that of the others, and its standard error."""
+    sides = scores[members], scores[~members]
+    return float(sides[0].mean() - sides[1].mean()), float(np.sqrt(sum(side.var() / len(side) for side in sides)))
+
+
+def _moved_members(scores: FloatArray, members: BoolArray) -> tuple[str, ...]:
+    """A warning if the target's scores [N] fit a moved or reversed mask clearly, and the mask [N] as given far less.
+
+    Both masks explain the scores together, by least squares, so a leak that the given mask has counts for that alone.
+    """
+    given = members - members.mean()
+    steps = {1: "one record", -1: "one record", 2: "two records", -2: "two records"}
+    moves = {f"moved by {step}: np.roll(members, {by})": np.roll(given, by) for by, step in steps.items()}
+    if (free := len(members) - 3) < 1:
         return ()
+    clear, found = t.isf(_MOVED / 5, free) * np.sqrt(len(members) / free), []
+    for words, other in {**moves, "reversed: members[::-1]": given[::-1]}.items():
+        masks = np.stack([given, other])  # [2, N]
+        products = masks @ masks.T
+        if abs(products[0, 1]) < _NEARLY_EQUAL * products[0, 0]:
+            as_given, as_moved = effects = np.linalg.solve(products, masks @ scores)
+            error = np.std(scores - effects @ masks) * np.sqrt(np.linalg.inv(products)[1, 1])
+            if as_given < as_moved / 2 and as_moved > clear * error:
+                found.append((error / as_moved, words))
+    if not found:
+        return ()
+    how, mask = min(found)[1].split(": ")
     return (
-        f"The target is not surer of its members than of the non-members (mean confidence {100 * gap:+.0f} points), "
-        f"while every shadow model is surer of its own by {100 * least:.0f} points or more. Either members and "
-        f"non-members are mixed up (check the mask and the order of the records), or the target was not trained as the "
-        f"shadow models were.",
+        f"The members look {how}: the target's answers fit {mask} clearly better than the members as they are given. "
+        f"Check the order of the records (is a header counted as one, or do positions begin at 1?); the figures below "
+        f"mean nothing until this is right.",
     )
 
 

@@ -237,6 +237,15 @@ class PrivacyVerdict:
             return f"{stated} contradicted: {found}."
         return f"{stated} not contradicted: {found}. This does not prove the claim."
 
+    def rated_sentence(self) -> str:
+        """Why a rating counts a smaller ε than is shown; empty where it does not."""
+        if self.withheld or self.rated is None or self.rated >= self.pure:
+            return ""
+        return (
+            f"The rating counts ε ≥ {self.rated:.2f} at δ = 0 instead: it looks at five figures, which share one error "
+            f"of 5 %, while ε ≥ {self.pure:.2f} is right with {100 * self.confidence:g} % confidence by itself."
+        )
+
     def gaussian_sentence(self) -> str:
         """What follows under Gaussian privacy, with each assumption named; empty where nothing follows."""
         said = []
