@@ -157,8 +157,7 @@ def one_process(options: argparse.Namespace, record: Record, *, compiled: bool) 
     """The trainer, and recorded steps of one model and of several."""
     x, y = images(options.images)
     population = Population(x.cpu().numpy(), y.cpu().numpy())
-    members = np.random.default_rng(0).random(options.images) < 0.5
-    members[:] = False
+    members = np.zeros(options.images, dtype=np.bool_)
     members[np.random.default_rng(0).permutation(options.images)[: options.images // 2]] = True
     trainer = functools.partial(
         TorchTrainer,
@@ -267,9 +266,10 @@ def page(rows: Sequence[dict[str, Any]], options: argparse.Namespace, device: st
     lines = [
         f"# Eight WRN-{options.depth}-2 on {device}",
         "",
-        f"Written by `python benchmarks/scale/wide_resnets.py`; torch {torch.__version__}. {options.images // 2:,} images per",
-        f"model, made up in CIFAR-10's shape, {options.batch} a step, bfloat16, channels last; {options.epochs} epochs after a",
-        f"first one. An epoch of eight models is {work:.0f} TFLOP. The loss is that of the last step (the trainer's: of members).",
+        f"Written by `python benchmarks/scale/wide_resnets.py`; torch {torch.__version__}. {options.images // 2:,}",
+        f"images per model, made up in CIFAR-10's shape, {options.batch} a step, bfloat16, channels last; {options.epochs}",
+        f"epochs after a first one. An epoch of eight models is {work:.0f} TFLOP. The loss is that of the last step (the",
+        "trainer's: of members).",
         "",
         "| way | models at once | eight models, s per epoch | TFLOP/s | times the first row's speed | loss | |",
         "| --- | --- | --- | --- | --- | --- | --- |",
