@@ -15,6 +15,7 @@ from sklearn.utils.extmath import randomized_svd
 
 from glasshouse.core.arrays import FloatArray, IntArray, as_array
 from glasshouse.core.numerics import loss_to_margin
+from glasshouse.core.threads import ONE_CORE
 from glasshouse.data import count_records, select
 from glasshouse.evidence import Evidence
 
@@ -129,7 +130,8 @@ def _reduced(x: Any, random: np.random.Generator) -> FloatArray:
 
 def _components(x: Any, random: np.random.Generator) -> FloatArray:
     count = min(_REDUCED, *x.shape)
-    left, sizes, _ = randomized_svd(x, count, n_iter=2, random_state=int(random.integers(1 << 31)))
+    with ONE_CORE:  # products of so few columns: a second core would mostly wait
+        left, sizes, _ = randomized_svd(x, count, n_iter=2, random_state=int(random.integers(1 << 31)))
     return np.asarray(left * sizes)
 
 
