@@ -3,13 +3,14 @@ from __future__ import annotations
 import importlib
 import importlib.metadata
 import inspect
+import os
 import re
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
-from glasshouse.cli import app
+from glasshouse.cli import app, main
 from glasshouse.cli.app import COMMANDS, EXIT_CODES, EXITS, Terminated, described, stopped_code
 from glasshouse.report.policy import Finding, Status, Verdict
 
@@ -20,6 +21,19 @@ def test_the_version_is_that_of_the_installed_package() -> None:
     done = CliRunner().invoke(app, ["--version"])
     assert done.exit_code == 0
     assert done.output == f"glasshouse {importlib.metadata.version('glasshouse')}\n"
+
+
+@pytest.mark.parametrize(("given", "used"), [(None, "PASSIVE"), ("ACTIVE", "ACTIVE")])
+def test_threads_leave_their_core_to_others_unless_the_user_says_otherwise(
+    given: str | None, used: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OMP_WAIT_POLICY", given or "")
+    if given is None:
+        monkeypatch.delenv("OMP_WAIT_POLICY")
+    monkeypatch.setattr("sys.argv", ["glasshouse", "--version"])
+    with pytest.raises(SystemExit):
+        main()
+    assert os.environ["OMP_WAIT_POLICY"] == used
 
 
 @pytest.mark.parametrize("words", ["glasshouse ", "glasshouse new t"])

@@ -139,7 +139,8 @@ def _reduced(x: Any, random: np.random.Generator) -> FloatArray:
 
 def _components(x: Any, random: np.random.Generator) -> FloatArray:
     count = min(_REDUCED, *x.shape)
-    left, sizes, _ = randomized_svd(x, count, n_iter=2, random_state=int(random.integers(1 << 31)))
+    with ONE_CORE:  # products of so few columns: a second core would mostly wait
+        left, sizes, _ = randomized_svd(x, count, n_iter=2, random_state=int(random.integers(1 << 31)))
     return np.asarray(left * sizes)
 
 
