@@ -57,6 +57,8 @@ FIGURES: dict[str, Figure] = {
     "github-many": Figure(gbase=("G-BASE", "mia"), shadows=128, learned=False, table="MIAGNN", audited=0.2),
     "flickr": Figure(gbase=_MI, table="MIAGNN"),
     "flickr-gat": Figure(gbase=_MI),
+    "flickr-stand-in": Figure(gbase=_MI),
+    "flickr-gat-stand-in": Figure(gbase=_MI, audited=0.1),
     "synthetic": Figure(gbase=_MIA),
 }
 _SOURCES = {"cora-mismatched": MISMATCHED.find("cora"), "github-many": SETTINGS.find("github")}
