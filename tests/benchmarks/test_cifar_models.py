@@ -22,7 +22,7 @@ def test_models_trained_elsewhere_give_the_losses_of_those_trained_here(tmp_path
     bench = IidBench(setting=RECORD_SETTINGS.find("digits"), preset=preset, folder=tmp_path, progress=False)
     pools = {"targets": bench.target_models, "shadows": bench.shadows}
     order = script.in_order(1, 8)
-    assert [kind for kind, _ in order] == ["targets"] + ["shadows"] * 8
+    assert [kind for kind, _ in order] == ["shadows"] * 8 + ["targets"]
     taken = multiprocessing.get_context("fork").Value("i", 0)
     script.work(pools, order, taken, place, float("inf"))
     assert {kind: script.gather(pool, kind, place, out, "CPU") for kind, pool in pools.items()} == {
