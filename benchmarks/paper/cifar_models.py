@@ -1,8 +1,9 @@
 """Train the models of CIFAR-10's tables with the paper's training on one GPU that is lent for minutes.
 
 Several processes train models side by side (one alone leaves most of a GPU idle), the first eight shadow models and the
-targets first. The losses of every finished model are written to ``targets.safetensors`` and ``shadows.safetensors``, from
-which `kept_losses` reads them; the models are not kept. A later call with the same ``--parts`` trains what is missing.
+targets first. The losses of every finished model are written to ``targets.safetensors`` and ``shadows.safetensors``,
+from which `kept_losses` reads them; the models are not kept. A later call with the same ``--parts`` trains what is
+missing.
 
     nvidia-cuda-mps-control -d     # without it, processes take turns on a GPU
     python benchmarks/paper/cifar_models.py --out FOLDER --parts SCRATCH --seconds 540
@@ -139,7 +140,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--setting", default="cifar10")
     parser.add_argument(
-        "--parts", type=Path, help="where finished models are kept from call to call; in --out by default"
+        "--parts", type=Path, help="where finished models are kept for later calls; in --out by default"
     )
     parser.add_argument("--seconds", type=float, default=540.0)
     parser.add_argument("--workers", type=int, default=6)
