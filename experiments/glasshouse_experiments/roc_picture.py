@@ -99,6 +99,8 @@ def _key(lines: Sequence[Line], left: float, *, together: bool) -> list[Markup]:
         y = _TITLE + _ROW * (row + 1)
         parts.append(element("path", d=f"M{left:.1f} {y:.1f}h28", css=css))
         parts.append(element("text", name, x=left + 35, y=y + 4, css="key"))
+    if not any(line.ends for line in lines):
+        return parts
     y = _TITLE + _ROW * (len(dict.fromkeys(entries)) + 2)
     parts.append(element("circle", cx=left + 14, cy=y, r=_MARK, css="hollow s5"))
     return [*parts, element("text", "printed, with one sd", x=left + 35, y=y + 4, css="key")]
