@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import argparse
 import multiprocessing
-import os
 import platform
 import time
 from pathlib import Path
@@ -33,7 +32,6 @@ from glasshouse_experiments.kept_losses import BROUGHT, brought_bytes, brought_l
 from glasshouse_experiments.settings import Preset
 from glasshouse_experiments.source_commit import source_commit
 
-os.environ.setdefault("PYTORCH_NVML_BASED_CUDA_CHECK", "1")  # a process that has asked CUDA itself cannot fork workers
 _FIRST = 8  # shadow models without which there is no table; the targets come next
 _LOOK = 5.0  # seconds between two looks at what is finished
 _LAST = 20.0  # seconds at the end that are left for writing
@@ -103,6 +101,18 @@ def work(pools: dict[str, ShadowPool], order: list[Model], taken: Any, place: Pa
         print(f"{kind} {number}: {found['epochs']} epochs, {found['seconds']:.0f} s, {figures}", flush=True)
 
 
+def planned(options: argparse.Namespace) -> tuple[dict[str, ShadowPool], list[Model]]:
+    """The pools by kind, and the order of their models; reads the data."""
+    preset = Preset(targets=options.targets, datasets=(), most_shadows=options.shadows, epochs=options.epochs)
+    bench = IidBench(setting=RECORD_SETTINGS.find(options.setting), preset=preset, folder=options.out)
+    return {"targets": bench.target_models, "shadows": bench.shadows}, in_order(options.targets, bench.models)
+
+
+def worker(options: argparse.Namespace, taken: Any, place: Path, deadline: float) -> None:
+    """What a process does; the monotonic clock is one for all processes."""
+    work(*planned(options), taken, place, deadline)
+
+
 def gather(pool: ShadowPool, kind: str, place: Path, out: Path, machine: str) -> int:
     """Write the losses of a pool's first models, as far as they are finished; return how many there are."""
     found: list[dict[str, Any]] = []
@@ -157,20 +167,18 @@ def main() -> None:
     place: Path = options.parts or options.out / "parts"
     for folder in (options.out, place):
         folder.mkdir(parents=True, exist_ok=True)
-    preset = Preset(targets=options.targets, datasets=(), most_shadows=options.shadows, epochs=options.epochs)
-    bench = IidBench(setting=RECORD_SETTINGS.find(options.setting), preset=preset, folder=options.out)
-    pools = {"targets": bench.target_models, "shadows": bench.shadows}  # the data is read here, once for all workers
-    order = in_order(options.targets, bench.models)
-    context = multiprocessing.get_context("fork")  # CUDA is first used in the workers
+    # started anew: a process that has used CUDA, as some imports do, cannot fork one that uses it
+    context = multiprocessing.get_context("spawn")
     taken = context.Value("i", 0)
-    print(f"{time.monotonic() - began:.0f} s: data read, {options.workers} workers", flush=True)
     workers = [
-        context.Process(target=work, args=(pools, order, taken, place, deadline), daemon=True)
-        for _ in range(min(options.workers, len(order)))
+        context.Process(target=worker, args=(options, taken, place, deadline), daemon=True)
+        for _ in range(min(options.workers, options.targets + options.shadows))
     ]
     for one in workers:
         one.start()
-    machine, finished = f"{platform.machine()}, {_device()}", -1
+    pools, _ = planned(options)
+    device = torch.cuda.get_device_name() if torch.cuda.is_available() else "CPU"
+    machine, finished = f"{platform.machine()}, {device}", -1
     while True:
         ended = time.monotonic() > deadline or not any(one.is_alive() for one in workers)
         if len(found := list(place.glob("[!.]*.npz"))) > finished:
@@ -182,16 +190,6 @@ def main() -> None:
         time.sleep(_LOOK)
     for one in workers:
         one.terminate()
-
-
-def _device() -> str:
-    """The GPU's name without CUDA in this process, which forked others."""
-    path = Path("/proc/driver/nvidia/gpus")
-    for one in sorted(path.glob("*/information")) if path.is_dir() else ():
-        for line in one.read_text(encoding="utf-8").splitlines():
-            if line.startswith("Model:"):
-                return line.partition(":")[2].strip()
-    return torch.cuda.get_device_name() if torch.cuda.is_available() else "CPU"
 
 
 if __name__ == "__main__":
