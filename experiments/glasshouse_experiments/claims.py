@@ -1,7 +1,7 @@
 """What the manual says about the paper's figures, made from ``results/``: tables between marks, and sentences.
 
-``python -m glasshouse_experiments.claims`` writes the tables into the pages of `BLOCKS` again. A test compares them, finds
-every sentence of `sentences` on its page, and no other figure in running text that a named file does not hold.
+``python -m glasshouse_experiments.claims`` writes the tables into the pages of `BLOCKS` again. A test compares them,
+finds every sentence of `sentences` on its page, and no other figure in running text that a named file does not hold.
 """
 
 from __future__ import annotations
@@ -318,9 +318,13 @@ def sentences(results: Path = RESULTS) -> dict[str, list[str]]:
         both(("sampling-strategies", name, "online", "8", "Metropolis-Hastings", "auc_pct"))
         for name in ("cora", "citeseer")
     ]
-    known = rows_of("accuracy", results)
-    images = {row["metric"]: float(row["mean"]) for row in known if row["dataset"] == "CIFAR-10"}
-    spread = cells["iid", "cifar-10", "online", "32", "BASE", "auc_pct"]
+    images, cycle = (
+        {row["metric"]: f"{float(row['mean']):.1f}" for row in rows_of(f"accuracy/{name}", results)}
+        for name in ("cifar10", "cifar10-fast")
+    )
+    area = ("iid", "cifar-10", "online", "8", "BASE", "auc_pct")
+    apart = [f"{float(cells[area][name]):.1f}" for name in ("std", "paper_std")]
+    base = [both(("thresholds_iid", *area[1:5], "threshold_at_fpr1"), 2)]
     github = both(("accuracy", "github", "", "", "", "train_accuracy_pct"))
     below = [both(("MIAGNN", "cora", *places[0], name, "auc_pct"))[1] for name in ("G-BASE (MIA)", "BASE")]
     citeseer = both(("model-distr-shift", "citeseer", *places[1], "G-BASE (MIA)", "tpr_at_fpr1_pct"))[1]
@@ -344,8 +348,11 @@ def sentences(results: Path = RESULTS) -> dict[str, list[str]]:
         f"its train accuracy ({github[0]} % against {github[1]} %)",
         f"in the paper too (Cora: {below[0]} against {below[1]})",
         f"and their print {citeseer}",
-        f"right on {images['train_accuracy_pct']:.1f} % of members and {images['test_accuracy_pct']:.1f} % of other images",
-        f"BASE's AUC {float(spread['paper_std']):.1f} against {float(spread['std']):.1f}",
+        f"right on {images['train_accuracy_pct']} % of members and {images['test_accuracy_pct']} % of other images",
+        f"BASE's AUC is {both(area)[0]} where {both(area)[1]} is printed",
+        f"standard deviation between targets, {apart[0]}, is the printed {apart[1]}",
+        f"BASE's threshold at 1 % online is {base[0][0]} (printed: {base[0][1]})",
+        f"right on {cycle['train_accuracy_pct']} % of members and {cycle['test_accuracy_pct']} % of others",
         f"BASE's largest posterior is {largest[0]:.0f}, {largest[1]:.0f} and {largest[2]:.0f} %, and the bound allows "
         f"{allowed[0]:.1f}, {allowed[1]:.1f} and {allowed[2]:.0f} %; on average the attack proves an ε of "
         f"{proven[0]:.2f}, {proven[1]:.2f} and {proven[2]:.2f}, and {proven[3]:.1f} for training without noise",
@@ -379,8 +386,8 @@ def _beyond_sentences(results: Path) -> list[str]:
     ]
 
 
-_FIGURE = re.compile(r"(?<![\w.])\d+\.\d+(?![\w.])")
-_NO_FIGURE = re.compile(r"`[^`]*`|\[[^]]*\]\([^)]*\)|0\.1 %")  # code, links, and the rate at which a TPR is measured
+_FIGURE = re.compile(r"(?<![\w.])(?:\d+\.\d+(?![\w.])|\d+(?= (?:%|points?|s|times|minutes)(?!\w)))")
+_NO_FIGURE = re.compile(r"`[^`]*`|\[[^]]*\]\([^)]*\)|(?:0\.)?1 %")  # code, links, and the rates of a TPR
 _SOURCE = re.compile(r"`((?:benchmarks|results|experiments|tests)/[\w./-]+\.(?:md|csv|json|py))`")
 
 
@@ -398,7 +405,8 @@ def unsupported(page: str, results: Path = RESULTS) -> dict[str, list[str]]:
         flat = " ".join(paragraph.split())
         for sentence in known:
             flat = flat.replace(sentence, "")
-        sources = "".join((TREE / path).read_text(encoding="utf-8") for path in _SOURCE.findall(flat))
+        files = [TREE / path for path in _SOURCE.findall(flat)]
+        sources = "".join(path.read_text(encoding="utf-8") for path in files if path.is_file())
         figures = _FIGURE.findall(_NO_FIGURE.sub("", flat))
         if left := [one for one in figures if not re.search(rf"(?<![\d.]){re.escape(one)}(?!\d)", sources)]:
             found[flat] = left
