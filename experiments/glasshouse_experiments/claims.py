@@ -30,7 +30,6 @@ __all__ = ["BLOCKS", "page_with", "sentences", "unsupported", "written"]
 DOCS = TREE / "docs"
 RESULTS = TREE / "results"
 _MARKS = "<!-- {}: written by python -m glasshouse_experiments.claims -->", "<!-- end of {} -->"
-_SHOWN = {"cora-mismatched": "Cora, mismatched", "github-many": "GitHub, K = 128 and 64"}
 
 
 def rows_of(name: str, results: Path = RESULTS) -> list[dict[str, Any]]:
@@ -124,7 +123,7 @@ def ends_table(results: Path) -> str:
                 rate = float(row["metric"].removeprefix(METRIC))
                 for end in ends_of(figure, row):
                     if end.fpr == rate:
-                        curve = f"{_SHOWN.get(name, title)}: {row['attack']}, {row['mode']}"
+                        curve = f"{figure.title or title}: {row['attack']}, {row['mode']}"
                         printed = f"{100 * end.tpr:.2f} ± {100 * end.std:.2f}"
                         yield curve, f"{100 * rate:g} %", _figure(row, 2), printed
 
