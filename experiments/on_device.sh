@@ -2,10 +2,10 @@
 # Everything of the paper on a machine that is lent for minutes: one run that goes on from call to call.
 #
 #   python -m glasshouse_experiments.source_commit     # before the tree is copied there: a copy has no .git
-#   experiments/on_device.sh FOLDER [OPTION ...]       # there; options of `glasshouse reproduce all`
+#   experiments/on_device.sh FOLDER [OPTION ...]       # there; options of `python -m glasshouse_experiments`
 #
-# The first call starts `glasshouse reproduce all` in a session of its own; each call, the first too, waits LIMIT seconds for
-# it. FOLDER gets results.tgz, written again every half minute: tables with their provenance, and log.txt; and at the end
+# The first call starts `reproduce all` in a session of its own; each call, the first too, waits LIMIT seconds for
+# it. FOLDER gets results.tgz, written again every EACH (30) seconds: tables with their provenance, and log.txt; and at the end
 # of a call, in pieces (pools.00, ...), one tgz of the scores and models made since the last call, up to 60 MiB.
 # PYTHONPATH needs src, experiments and what Glasshouse imports, in a folder that no call replaces; GLASSHOUSE_DATA the
 # data. SCRATCH keeps models, scores and tables between calls; tables in SCRATCH/results and models and scores in
@@ -15,7 +15,6 @@ out=$(mkdir -p "$1" && cd "$1" && pwd)
 shift
 scratch=${SCRATCH:-/tmp/glasshouse-all}
 limit=${LIMIT:-560}
-program="from glasshouse.cli import main; main()"
 export PYTHONUNBUFFERED=1
 if [ ! -e "$scratch/started" ]; then
     mkdir -p "$scratch/results"
@@ -27,14 +26,15 @@ if [ ! -e "$scratch/started" ]; then
     fi
     # the end is written by the run itself, because no call may be there to see it
     setsid nohup bash -c '
-        "$1" -c "$2" reproduce all --quiet --out "$3/results" --pools "$3/pools" "${@:4}" >"$3/log.txt" 2>&1
-        echo "exit $? after $(($(date +%s) - $(cat "$3/started"))) s" >>"$3/log.txt"
-        touch "$3/ended"' run "${PYTHON:-python3}" "$program" "$scratch" "$@" >/dev/null 2>&1 </dev/null &
+        "$1" -m glasshouse_experiments --out "$2/results" --pools "$2/pools" "${@:3}" >"$2/log.txt" 2>&1
+        echo "exit $? after $(($(date +%s) - $(cat "$2/started"))) s" >>"$2/log.txt"
+        touch "$2/ended"' run "${PYTHON:-python3}" "$scratch" "$@" >/dev/null 2>&1 </dev/null &
+    echo $! >"$scratch/session" # kill -- -$(cat SCRATCH/session) ends it
 fi
 while :; do
     tar -czf "$out/.results" -C "$scratch" results log.txt && mv "$out/.results" "$out/results.tgz"
-    [ -e "$scratch/ended" ] || [ $((SECONDS + 30)) -gt "$limit" ] && break
-    sleep 30
+    [ -e "$scratch/ended" ] || [ $((SECONDS + ${EACH:-30})) -gt "$limit" ] && break
+    sleep "${EACH:-30}"
 done
 (
     cd "$scratch" || exit

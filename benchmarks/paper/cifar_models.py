@@ -1,11 +1,12 @@
 """Train the models of CIFAR-10's tables with the paper's training on one GPU that is lent for minutes.
 
-Several processes train models side by side (one alone leaves most of a GPU idle), targets and the first eight shadow
-models first. At the end, or when the time is up, the losses of every finished model are written to
-``targets.safetensors`` and ``shadows.safetensors``, from which `kept_losses` reads them; the models are not kept.
+Several processes train models side by side (one alone leaves most of a GPU idle), the first eight shadow models and the
+targets first. The losses of every finished model are written to ``targets.safetensors`` and ``shadows.safetensors``,
+from which `kept_losses` reads them; the models are not kept. A later call with the same ``--parts`` trains what is
+missing.
 
     nvidia-cuda-mps-control -d     # without it, processes take turns on a GPU
-    python benchmarks/paper/cifar_models.py --out FOLDER --minutes 8 --workers 14
+    python benchmarks/paper/cifar_models.py --out FOLDER --parts SCRATCH --seconds 540
     python benchmarks/paper/cifar_models.py --bring FOLDER --out runs/pools    # where the attacks are then run
 """
 
@@ -31,7 +32,8 @@ from glasshouse_experiments.kept_losses import BROUGHT, brought_bytes, brought_l
 from glasshouse_experiments.settings import Preset
 from glasshouse_experiments.source_commit import source_commit
 
-_FIRST = 8  # shadow models that are trained beside the targets, before the others
+_FIRST = 8  # shadow models without which there is no table; the targets come next
+_LOOK = 5.0  # seconds between two looks at what is finished
 _LAST = 20.0  # seconds at the end that are left for writing
 
 
@@ -43,24 +45,29 @@ class Model(NamedTuple):
 
 
 def in_order(targets: int, shadows: int) -> list[Model]:
-    """Targets and the first shadow models, then the other shadow models.
+    """The first shadow models, the targets, then the other shadow models.
 
     Example:
-        >>> [f"{kind} {number}" for kind, number in in_order(1, 9)][:2]
-        ['targets 0', 'shadows 0']
+        >>> [f"{kind} {number}" for kind, number in in_order(1, 9)][7:]
+        ['shadows 7', 'targets 0', 'shadows 8']
     """
-    first = [Model("targets", number) for number in range(targets)]
-    few, more = ([Model("shadows", number) for number in some] for some in (range(_FIRST), range(_FIRST, shadows)))
-    return first + few[:shadows] + more
+    models = [Model("shadows", number) for number in range(shadows)]
+    return models[:_FIRST] + [Model("targets", number) for number in range(targets)] + models[_FIRST:]
 
 
-def train(pool: ShadowPool, number: int) -> dict[str, Any]:
+def train(pool: ShadowPool, number: int, title: str = "") -> dict[str, Any]:
     """One model of a pool: its losses on every record, its accuracy, how many epochs and seconds it took."""
     began = time.monotonic()
-    epochs: list[object] = []
+    epochs: list[float] = []
+
+    def tell(_: object) -> None:
+        epochs.append(time.monotonic() - began)
+        if len(epochs) % 10 == 1:
+            print(f"{title}: epoch {len(epochs)} after {epochs[-1]:.0f} s", flush=True)
+
     seed = [seed for group in pool._groups() for seed in group.seeds][number]
     trainer: Any = pool.trainer
-    model = trainer(pool.population, pool.members[number], seed, after_epoch=epochs.append)
+    model = trainer(pool.population, pool.members[number], seed, after_epoch=tell)
     model.eval()
     answers = query(model, pool.population)
     inside = pool.members[number]
@@ -84,12 +91,26 @@ def work(pools: dict[str, ShadowPool], order: list[Model], taken: Any, place: Pa
         if index >= len(order):
             return
         kind, number = order[index]
-        found = train(pools[kind], number)
+        if (place / f"{kind}-{number}.npz").is_file():  # of an earlier call
+            continue
+        found = train(pools[kind], number, f"{kind} {number}")
         longest = max(longest, 0.8 * found["seconds"])
         np.savez(place / f".{kind}-{number}.npz", **found)
         (place / f".{kind}-{number}.npz").replace(place / f"{kind}-{number}.npz")
         figures = f"{found['train_accuracy']:.4f} {found['test_accuracy']:.4f}"
         print(f"{kind} {number}: {found['epochs']} epochs, {found['seconds']:.0f} s, {figures}", flush=True)
+
+
+def planned(options: argparse.Namespace) -> tuple[dict[str, ShadowPool], list[Model]]:
+    """The pools by kind, and the order of their models; reads the data."""
+    preset = Preset(targets=options.targets, datasets=(), most_shadows=options.shadows, epochs=options.epochs)
+    bench = IidBench(setting=RECORD_SETTINGS.find(options.setting), preset=preset, folder=options.out)
+    return {"targets": bench.target_models, "shadows": bench.shadows}, in_order(options.targets, bench.models)
+
+
+def worker(options: argparse.Namespace, taken: Any, place: Path, deadline: float) -> None:
+    """What a process does; the monotonic clock is one for all processes."""
+    work(*planned(options), taken, place, deadline)
 
 
 def gather(pool: ShadowPool, kind: str, place: Path, out: Path, machine: str) -> int:
@@ -128,8 +149,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--setting", default="cifar10")
-    parser.add_argument("--minutes", type=float, default=8.0)
-    parser.add_argument("--workers", type=int, default=14)
+    parser.add_argument(
+        "--parts", type=Path, help="where finished models are kept for later calls; in --out by default"
+    )
+    parser.add_argument("--seconds", type=float, default=540.0)
+    parser.add_argument("--workers", type=int, default=6)
     parser.add_argument("--targets", type=int, default=10)
     parser.add_argument("--shadows", type=int, default=32)
     parser.add_argument("--epochs", type=float, default=1.0, help="share of the setting's epochs")
@@ -139,40 +163,33 @@ def main() -> None:
         preset = Preset(targets=options.targets, datasets=(), epochs=options.epochs)
         bring(IidBench(setting=RECORD_SETTINGS.find(options.setting), preset=preset, folder=options.out), options.bring)
         return
-    deadline = began + 60 * options.minutes - _LAST
-    options.out.mkdir(parents=True, exist_ok=True)
-    place = options.out / "parts" / "of" / "models"  # too deep to be brought back from a lent machine
-    place.mkdir(parents=True, exist_ok=True)
-    preset = Preset(targets=options.targets, datasets=(), most_shadows=options.shadows, epochs=options.epochs)
-    bench = IidBench(setting=RECORD_SETTINGS.find(options.setting), preset=preset, folder=options.out)
-    pools = {"targets": bench.target_models, "shadows": bench.shadows}  # the data is read here, once for all workers
-    order = in_order(options.targets, bench.models)
-    context = multiprocessing.get_context("fork")  # CUDA is first used in the workers
+    deadline = began + options.seconds - _LAST
+    place: Path = options.parts or options.out / "parts"
+    for folder in (options.out, place):
+        folder.mkdir(parents=True, exist_ok=True)
+    # started anew: a process that has used CUDA, as some imports do, cannot fork one that uses it
+    context = multiprocessing.get_context("spawn")
     taken = context.Value("i", 0)
-    print(f"{time.monotonic() - began:.0f} s: data read, {options.workers} workers", flush=True)
     workers = [
-        context.Process(target=work, args=(pools, order, taken, place, deadline), daemon=True)
-        for _ in range(min(options.workers, len(order)))
+        context.Process(target=worker, args=(options, taken, place, deadline), daemon=True)
+        for _ in range(min(options.workers, options.targets + options.shadows))
     ]
     for one in workers:
         one.start()
-    for one in workers:
-        one.join(max(0.0, deadline - time.monotonic()))
+    pools, _ = planned(options)
+    device = torch.cuda.get_device_name() if torch.cuda.is_available() else "CPU"
+    machine, finished = f"{platform.machine()}, {device}", -1
+    while True:
+        ended = time.monotonic() > deadline or not any(one.is_alive() for one in workers)
+        if len(found := list(place.glob("[!.]*.npz"))) > finished:
+            finished = len(found)
+            done = {kind: gather(pool, kind, place, options.out, machine) for kind, pool in pools.items()}
+            print(f"{time.monotonic() - began:.0f} s: {done}, kept for {BROUGHT}", flush=True)
+        if ended:
+            break
+        time.sleep(_LOOK)
     for one in workers:
         one.terminate()
-    machine = f"{platform.machine()}, {_device()}"
-    done = {kind: gather(pool, kind, place, options.out, machine) for kind, pool in pools.items()}
-    print(f"{time.monotonic() - began:.0f} s: {done}, kept for {BROUGHT}", flush=True)
-
-
-def _device() -> str:
-    """The GPU's name without CUDA in this process, which forked others."""
-    path = Path("/proc/driver/nvidia/gpus")
-    for one in sorted(path.glob("*/information")) if path.is_dir() else ():
-        for line in one.read_text(encoding="utf-8").splitlines():
-            if line.startswith("Model:"):
-                return line.partition(":")[2].strip()
-    return torch.cuda.get_device_name() if torch.cuda.is_available() else "CPU"
 
 
 if __name__ == "__main__":

@@ -19,13 +19,15 @@ from typing import Any
 
 import numpy as np
 
+from glasshouse.attacks import BASE
 from glasshouse.core.registry import Registry
 from glasshouse.graph.sampling import samplers
+from glasshouse_experiments.authors import AuthorsBASE
 from glasshouse_experiments.bench import Bench
 from glasshouse_experiments.cells import Cell, compared
 from glasshouse_experiments.estimated_threshold import estimated_threshold
 from glasshouse_experiments.lineup import gbase, singles
-from glasshouse_experiments.measures import collected, ranking
+from glasshouse_experiments.measures import collected, cuts, ranking
 from glasshouse_experiments.samplers import metropolis
 from glasshouse_experiments.settings import MISMATCHED, SETTINGS, Preset
 
@@ -57,7 +59,24 @@ def mismatched(bench: Bench) -> list[Cell]:
     return collected(rounds, ranking, table="model-distr-shift", dataset=bench.setting.paper_name)
 
 
+def cut_of_base(bench: Bench) -> list[Cell]:
+    """Offline BASE's threshold with α from all simulated targets, and from one as in the authors' program."""
+    found = []
+    for told, attack in (("", BASE(mode="offline")), (", α from one target", AuthorsBASE())):
+        cells = collected(
+            bench.judged({("offline", "4", "", "BASE"): attack}),
+            cuts,
+            table="thresholds",
+            dataset=bench.setting.paper_name,
+        )
+        found += [cell._replace(setting=told) for cell in cells]
+    return found
+
+
 QUESTIONS = {
+    "cut": Question(
+        run=cut_of_base, settings=SETTINGS, datasets=("cora",), keep=lambda cell: cell.metric == "threshold_at_fpr1"
+    ),
     "threshold": Question(
         run=estimated_threshold,
         settings=SETTINGS,
@@ -92,11 +111,12 @@ def rows(found: list[list[Cell]], told: str = "") -> list[str]:
     lines = []
     for cells in zip(*found, strict=True):
         means = [float(np.mean(cell.values)) for cell in cells]
-        printed = next(compared([cells[0]]).rows())
-        name = f"{cells[0].attack}, {cells[0].mode}, {cells[0].metric}{told}"
+        printed = next(compared([cells[0]._replace(setting="")]).rows())
+        name = f"{cells[0].attack}, {cells[0].mode}, {cells[0].metric}{cells[0].setting}{told}"
+        digits = 4 if cells[0].metric.startswith("threshold") else 2
         spread = float(np.std(means, ddof=1)) if len(means) > 1 else float("nan")
         figures = (np.mean(means), spread, min(means), max(means), printed["paper_mean"], printed["paper_std"])
-        lines.append(f"| {cells[0].dataset} | {name} | {' | '.join(f'{figure:.2f}' for figure in figures)} |")
+        lines.append(f"| {cells[0].dataset} | {name} | {' | '.join(f'{figure:.{digits}f}' for figure in figures)} |")
     return lines
 
 

@@ -21,13 +21,14 @@ from glasshouse.core.progress import track
 from glasshouse.core.randomness import generator, seed_for
 from glasshouse.data import random_subsets
 from glasshouse.evaluation import run_attack
-from glasshouse.graph import GNNTrainer, Scene, load_graph
+from glasshouse.graph import GNNTrainer, Scene
 from glasshouse.graph.attacks.g_base import with_truth
 from glasshouse.pool import ShadowPool
 from glasshouse.pool.folder import PoolFolder
 from glasshouse.pool.shadow_pool import described
 from glasshouse_experiments.kept_scores import Judged, Origin, keep_scores, kept_scores
 from glasshouse_experiments.settings import Preset, Setting
+from glasshouse_experiments.stand_in import experiment_graph
 
 __all__ = ["Bench", "Judged", "Name"]
 
@@ -86,7 +87,7 @@ class Bench:
     @cached_property
     def data(self) -> Data:
         """The graph."""
-        return load_graph(self.setting.data)
+        return experiment_graph(self.setting.data)
 
     def judged(
         self,

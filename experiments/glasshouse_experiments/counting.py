@@ -14,7 +14,7 @@ from glasshouse_experiments.authors import MARK
 from glasshouse_experiments.causes import cause_of
 from glasshouse_experiments.cells import paper_rows
 
-__all__ = ["Count", "can_be_run", "counted", "counts_table", "run_cells"]
+__all__ = ["ONE_CYCLE", "Count", "can_be_run", "counted", "counts_table", "run_cells"]
 
 TREE = Path(__file__).resolve().parents[2]
 _NAMES = {  # the paper's tables, by what they show
@@ -32,6 +32,7 @@ _NAMES = {  # the paper's tables, by what they show
     "wall-clock-time": "wall-clock",
 }
 _RANKING = "auc", "tpr_at_fpr"
+ONE_CYCLE = "-fast"  # ends the names of settings of images that train for one cycle of few epochs
 _WITHOUT_FILES = "flickr", "cifar-100"
 _HEAD = ("", "cells in the paper", "can be run here", "run", "within 2 sd", "outside, with a cause", "outside, without")
 
@@ -48,14 +49,15 @@ class Count(NamedTuple):
 
 
 def run_cells(results: Path) -> list[dict[str, Any]]:
-    """Every row of our results that has a cell of the paper beside it, each cell once.
+    """Every row of our results that has a cell of the paper beside it, each cell once, with the file it is from.
 
-    Our own attacks stand beside the best of the paper's in files of another form, which do not count. Nor do cells as
-    the authors' program computes them: their verdicts are the column "authors" of ours.
+    Our own attacks stand beside the best of the paper's in files of another form, which do not count. Cells that were
+    run twice for a reason count once: the verdict of the same cell as the authors' program computes it is the column
+    "authors"; for images that of models trained for one cycle is "cycle", where models trained as the paper says exist.
     """
     found: dict[tuple[str, ...], dict[str, Any]] = {}
-    theirs: dict[tuple[str, ...], str] = {}
-    for path in sorted(results.glob("*.csv")):
+    beside: dict[str, dict[tuple[str, ...], str]] = {"authors": {}, "cycle": {}}
+    for path in sorted(results.glob("*/*.csv"), key=lambda path: (path.parent, path.stem)):
         for row in csv.DictReader(path.read_text(encoding="utf-8").splitlines()):
             if row.get("table") in _NAMES and row["verdict"] != "not printed":
                 # the machine of a time is not a part of the paper's cell
@@ -70,10 +72,12 @@ def run_cells(results: Path) -> list[dict[str, Any]]:
                     row["metric"],
                 )
                 if row["setting"] == MARK:
-                    theirs[place] = row["verdict"]
+                    beside["authors"][place] = row["verdict"]
+                elif path.stem.endswith(ONE_CYCLE) and place in found:
+                    beside["cycle"][place] = row["verdict"]
                 else:
-                    found[place] = row
-    return [row | {"authors": theirs.get(place, "")} for place, row in found.items()]
+                    found[place] = row | {"file": path.stem}
+    return [row | {name: told.get(place, "") for name, told in beside.items()} for place, row in found.items()]
 
 
 def counted(printed: Iterable[Mapping[str, Any]], ours: Iterable[Mapping[str, Any]]) -> Count:

@@ -25,7 +25,7 @@ AUTHORS = "the authors' run of May 2025 against their own print"
 KINDS = (
     "exactly the paper's setting",
     "other data (GitHub's features)",
-    "other training (CIFAR-10's epochs, the mismatched adversary)",
+    "other training (CIFAR-10, the mismatched adversary)",
     "another machine (seconds)",
 )
 _HEAD = (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -134,7 +135,7 @@ def _faults(pool: ShadowPool, kept: Mapping[str, Any], told: Mapping[str, str]) 
     """Why brought losses cannot stand for this pool's models."""
     if missing := {*Brought._fields[:3], "members"} - kept.keys():
         return [f"holds no {', '.join(sorted(missing))}."]
-    if told.get("version") != str(VERSION) or told.get("recipe") != described(pool.trainer):
+    if told.get("version") != str(VERSION) or _plain(told.get("recipe", "")) != _plain(described(pool.trainer)):
         return ["was made by another recipe of training than this pool's."]
     count, records = len(pool), len(pool.population)
     if kept["loss"].ndim != 2 or len(kept["loss"]) < count or kept["loss"].shape[1] != records:
@@ -142,6 +143,11 @@ def _faults(pool: ShadowPool, kept: Mapping[str, Any], told: Mapping[str, str]) 
     if not np.array_equal(kept["members"][:count], np.packbits(pool.members, axis=1)):
         return ["is of models that were trained on other records than this pool plans."]
     return [] if np.isfinite(kept["loss"]).all() else ["holds losses that are not finite."]
+
+
+def _plain(recipe: str) -> str:
+    """A recipe without what only some versions of torch write about a normalisation."""
+    return re.sub(r"(BatchNorm\w+\([^()]*), bias=True", r"\1", recipe)
 
 
 def _kept(path: Path, checksum: str) -> FloatArray | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,7 +10,7 @@ import numpy as np
 from glasshouse.core.table import Table
 from glasshouse_experiments.cells import Cell, compared, printed_cells
 
-__all__ = ["OURS", "against_rivals", "rivals_page", "rivals_tally"]
+__all__ = ["OURS", "against_rivals", "rivals_count", "rivals_page", "rivals_tally"]
 
 # what is not in the paper; everything else is a rival
 STRONGEST = ("stacked", "g-stacked")
@@ -82,14 +82,20 @@ def rivals_tally(table: Table) -> list[str]:
     """
     said = []
     for attack in STRONGEST:
-        found = [row["verdict"] for row in table.rows() if row["attack"] == attack and row["verdict"] in _VERDICTS]
-        if found:
-            above, level, below = (found.count(name) for name in _VERDICTS)
+        above, level, below = rivals_count(table.rows(), attack)
+        if above + level + below:
             said.append(
-                f"`{attack}` against the best of the paper's attacks in each of {len(found)} columns: above by more "
-                f"than one standard deviation in {above}, at least as good in {level}, below in {below}."
+                f"`{attack}` against the best of the paper's attacks in each of {above + level + below} columns: above "
+                f"by more than one standard deviation in {above}, at least as good in {level}, below in {below}."
             )
     return said
+
+
+def rivals_count(rows: Iterable[Mapping[str, Any]], attack: str) -> tuple[int, int, int]:
+    """In how many columns an attack is above the best rival, at least as good, and below."""
+    found = [row["verdict"] for row in rows if row["attack"] == attack]
+    above, level, below = (found.count(name) for name in _VERDICTS)
+    return above, level, below
 
 
 def _column(row: dict[str, Any]) -> tuple[str, ...]:

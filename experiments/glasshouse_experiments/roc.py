@@ -38,6 +38,7 @@ class Figure:
         together: whether online and offline are in one picture.
         lowest: where both axes begin.
         audited: share of the nodes that is audited.
+        title: above it, if the setting's name does not say what it is.
     """
 
     gbase: tuple[str, str]
@@ -47,16 +48,28 @@ class Figure:
     together: bool = False
     lowest: float = 1e-4
     audited: float = 0.5
+    title: str = ""
 
 
 _GIBBS, _MIA, _MI = ("G-BASE (Gibbs)", "gibbs"), ("G-BASE (MIA)", "mia"), ("G-BASE (MI)", "independent")
 FIGURES: dict[str, Figure] = {
-    "cora-mismatched": Figure(gbase=_MIA, table="model-distr-shift", together=True, lowest=1e-3),
+    "cora-mismatched": Figure(
+        gbase=_MIA, table="model-distr-shift", together=True, lowest=1e-3, title="Cora, mismatched"
+    ),
     "amazon-photo-sage": Figure(gbase=_GIBBS),
     "pubmed-gcn": Figure(gbase=_GIBBS),
-    "github-many": Figure(gbase=("G-BASE", "mia"), shadows=128, learned=False, table="MIAGNN", audited=0.2),
+    "github-many": Figure(
+        gbase=("G-BASE", "mia"),
+        shadows=128,
+        learned=False,
+        table="MIAGNN",
+        audited=0.2,
+        title="GitHub (other features than the paper's), K = 128 and 64",
+    ),
     "flickr": Figure(gbase=_MI, table="MIAGNN"),
     "flickr-gat": Figure(gbase=_MI),
+    "flickr-stand-in": Figure(gbase=_MI),
+    "flickr-gat-stand-in": Figure(gbase=_MI, audited=0.1),
     "synthetic": Figure(gbase=_MIA),
 }
 _SOURCES = {"cora-mismatched": MISMATCHED.find("cora"), "github-many": SETTINGS.find("github")}
@@ -76,7 +89,7 @@ def draw(table: Table) -> str:
         means = tuple(float(row["mean"]) / 100 for row in chosen)
         ends = ends_of(figure, chosen[0])
         lines.append(Line(attack=attack, mode=mode, fpr=rates, tpr=means, ends=ends))
-    return roc_figure(lines, together=figure.together, lowest=figure.lowest)
+    return roc_figure(lines, title=figure.title or rows[0]["dataset"], together=figure.together, lowest=figure.lowest)
 
 
 def ends_of(figure: Figure, row: dict[str, object]) -> tuple[End, ...]:

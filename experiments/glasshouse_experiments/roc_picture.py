@@ -14,9 +14,10 @@ from glasshouse.report.pictures.axes import Axis, Frame, element, picture
 __all__ = ["METRIC", "End", "Line", "roc_figure"]
 
 METRIC = "tpr_pct_at_fpr="
-_WIDTH, _HEIGHT, _TITLE, _KEY, _ROW = 440.0, 400.0, 24.0, 210.0, 20.0
+_WIDTH, _HEIGHT, _TITLE, _KEY, _ROW = 440.0, 400.0, 44.0, 210.0, 20.0
 _COLOURS = {"G-BASE": 0, "BASE": 2, "RMIA": 1, "LiRA": 3, "MLP (0-hop)": 4, "MLP (0+2-hop)": 5}
 _DASHES = {"online": 0, "offline": 1}
+_WIDE = "RMIA"  # online its curve is that of BASE, which is drawn over it
 _MARK = 3.2
 _APART = 0.05  # between the marks of two curves at one rate, as a share of a power of ten
 
@@ -39,15 +40,15 @@ class Line(NamedTuple):
     ends: tuple[End, ...]
 
 
-def roc_figure(lines: Sequence[Line], *, together: bool, lowest: float) -> str:
-    """A complete SVG file: one panel for each mode, or one for both with offline dashed; the key is beside them.
+def roc_figure(lines: Sequence[Line], *, title: str, together: bool, lowest: float) -> str:
+    """A complete SVG file below its title: one panel for each mode, or one for both with offline dashed; the key is beside them.
 
     Hollow marks with a bar of one standard deviation are printed points; those of one rate stand side by side. A point
     below the axes stands on their edge.
 
     Example:
         >>> line = Line("BASE", "online", (0.01, 1.0), (0.1, 1.0), (End(0.01, 0.12, 0.01),))
-        >>> roc_figure([line], together=False, lowest=1e-3).count("<circle")  # one in the key
+        >>> roc_figure([line], title="Cora", together=False, lowest=1e-3).count("<circle")  # one in the key
         2
     """
     modes = [""] if together else list(dict.fromkeys(line.mode for line in lines))
@@ -55,6 +56,7 @@ def roc_figure(lines: Sequence[Line], *, together: bool, lowest: float) -> str:
     width, height = _WIDTH * len(panels) + _KEY, _HEIGHT + _TITLE
     parts = [element("style", Markup(picture_style()))]  # noqa: S704 (our own file)
     parts += [element("rect", width=width, height=height, style="fill: var(--paper)")]
+    parts.append(element("text", title, x=10, y=18))
     for number, panel in enumerate(panels):
         parts.append(element("g", Markup("\n").join(panel), transform=f"translate({_WIDTH * number:g} {_TITLE:g})"))
     parts += _key(lines, width - _KEY, together=together)
@@ -72,7 +74,7 @@ def _panel(lines: Sequence[Line], mode: str, lowest: float) -> list[Markup]:
     for line in lines:
         shown = [(x, y) for x, y in zip(line.fpr, line.tpr, strict=True) if x >= lowest]
         xs, ys = (tuple(float(value) for value in part) for part in np.array(shown).T)
-        parts.append(element("path", d=frame.steps(xs, ys), css=_css(line, not mode)))
+        parts.append(_stroke(frame.steps(xs, ys), _css(line, not mode), line.attack))
     for number, line in enumerate(lines):
         parts += _ends(frame, line, lowest, aside=10 ** (_APART * (number - (len(lines) - 1) / 2)))
     return parts
@@ -97,11 +99,19 @@ def _key(lines: Sequence[Line], left: float, *, together: bool) -> list[Markup]:
     parts = []
     for row, (name, css) in enumerate(dict.fromkeys([*entries, ("chance", "chance")])):
         y = _TITLE + _ROW * (row + 1)
-        parts.append(element("path", d=f"M{left:.1f} {y:.1f}h28", css=css))
+        parts.append(_stroke(f"M{left:.1f} {y:.1f}h28", css, name))
         parts.append(element("text", name, x=left + 35, y=y + 4, css="key"))
+    if not any(line.ends for line in lines):
+        return parts
     y = _TITLE + _ROW * (len(dict.fromkeys(entries)) + 2)
     parts.append(element("circle", cx=left + 14, cy=y, r=_MARK, css="hollow s5"))
     return [*parts, element("text", "printed, with one sd", x=left + 35, y=y + 4, css="key")]
+
+
+def _stroke(path: str, css: str, name: str) -> Markup:
+    """A curve, or its sample in the key."""
+    wide = {"style": "stroke-width: 5"} if name.startswith(_WIDE) else {}
+    return element("path", d=path, css=css, **wide)
 
 
 def _css(line: Line, together: bool) -> str:

@@ -68,7 +68,7 @@ def wall_clock(bench: Bench) -> list[Cell]:
     for attack in attacks.values():  # compiling and loading happen once and are not the attack's own time
         chain = isinstance(attack, GBASE) and attack.sampler == "gibbs"
         run_attack(attack, _part_of(warm) if chain else warm, fprs=())
-    _ = scene.zero_hop
+    _ = scene.evidence
     machine, found = _machine(), []
     for (mode, count, _, name), attack in attacks.items():
         place = ("wall-clock-time", bench.setting.paper_name, mode, count, machine, name)

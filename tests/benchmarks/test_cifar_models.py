@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import multiprocessing
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -22,7 +25,7 @@ def test_models_trained_elsewhere_give_the_losses_of_those_trained_here(tmp_path
     bench = IidBench(setting=RECORD_SETTINGS.find("digits"), preset=preset, folder=tmp_path, progress=False)
     pools = {"targets": bench.target_models, "shadows": bench.shadows}
     order = script.in_order(1, 8)
-    assert [kind for kind, _ in order] == ["targets"] + ["shadows"] * 8
+    assert [kind for kind, _ in order] == ["shadows"] * 8 + ["targets"]
     taken = multiprocessing.get_context("fork").Value("i", 0)
     script.work(pools, order, taken, place, float("inf"))
     assert {kind: script.gather(pool, kind, place, out, "CPU") for kind, pool in pools.items()} == {
@@ -37,6 +40,22 @@ def test_models_trained_elsewhere_give_the_losses_of_those_trained_here(tmp_path
     for kind, pool in pools.items():
         np.testing.assert_allclose(kept_losses(pool, progress=False), here[kind], rtol=1e-3, atol=1e-5)
     np.testing.assert_allclose([cell.values for cell in accuracy_iid(bench)], accuracy)
+
+
+def test_workers_train_all_models_and_a_later_call_trains_none_again(tmp_path: Path) -> None:
+    """As a program, since every worker starts it anew."""
+    script = Path(__file__).parents[2] / "benchmarks" / "paper" / "cifar_models.py"
+    options = ["--out", tmp_path, "--setting", "digits", "--epochs", "0.01", "--targets", "1", "--shadows", "2"]
+    command = [sys.executable, str(script), *map(str, options), "--workers", "1", "--seconds", "600"]
+    places = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    for call in range(2):
+        done = subprocess.run(command, capture_output=True, text=True, check=True, env=places)  # noqa: S603
+        assert "{'targets': 1, 'shadows': 2}" in done.stdout
+        assert ("epoch 1 " in done.stdout) is (call == 0)
+    assert sorted(path.name for path in tmp_path.glob("*.safetensors")) == [
+        "shadows.safetensors",
+        "targets.safetensors",
+    ]
 
 
 def test_models_after_a_gap_are_left_out(tmp_path: Path) -> None:

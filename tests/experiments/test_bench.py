@@ -34,7 +34,7 @@ class Sent:
 def test_targets_attacked_by_workers_have_the_scores_of_one_process(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("glasshouse_experiments.bench.load_graph", lambda _: citation_graph(nodes=200))
+    monkeypatch.setattr("glasshouse_experiments.bench.experiment_graph", lambda _: citation_graph(nodes=200))
     monkeypatch.setattr("glasshouse_experiments.bench.LocalProcesses", Sent)
     monkeypatch.setattr("glasshouse_experiments.bench._WORTH_WORKERS", 0.0)
     preset = Preset(targets=2, datasets=("synthetic",), epochs=0.05)
@@ -64,7 +64,7 @@ def test_workers_are_not_started_for_little_work_nor_for_attacks_that_learn_once
             started.append(len(job.attacks))
             return super().run(function, shared, tasks)
 
-    monkeypatch.setattr("glasshouse_experiments.bench.load_graph", lambda _: citation_graph(nodes=200))
+    monkeypatch.setattr("glasshouse_experiments.bench.experiment_graph", lambda _: citation_graph(nodes=200))
     monkeypatch.setattr("glasshouse_experiments.bench.LocalProcesses", Counted)
     preset = Preset(targets=2, datasets=("synthetic",), epochs=0.05)
     place = tmp_path / "pools"
@@ -86,7 +86,7 @@ def test_on_a_large_graph_attacks_learn_once_about_the_nodes_of_all_targets(
 ) -> None:
     """From 20 000 nodes on, an attack learns for the audited ones; every target of a bench audits others."""
     monkeypatch.setattr(pool_signals, "TEACHING", 100)
-    monkeypatch.setattr("glasshouse_experiments.bench.load_graph", lambda _: citation_graph(nodes=200))
+    monkeypatch.setattr("glasshouse_experiments.bench.experiment_graph", lambda _: citation_graph(nodes=200))
     preset = Preset(targets=2, datasets=("synthetic",), epochs=0.05)
     bench = Bench(setting=SETTINGS.find("synthetic"), preset=preset, folder=tmp_path, progress=False)
     learner = GStacked(samples=(1,), targets=4, network=Network(epochs=1), boosted=Boosted(rounds=1))

@@ -3,19 +3,32 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 
 from glasshouse import InputError
-from glasshouse_experiments.claims import BLOCKS, DOCS, RESULTS, open_table, page_with, sentences, written
+from glasshouse_experiments import claims
+from glasshouse_experiments.claims import (
+    BLOCKS,
+    DOCS,
+    RESULTS,
+    open_table,
+    page_with,
+    sentences,
+    unsupported,
+    written,
+)
 from glasshouse_experiments.counting import run_cells
 from glasshouse_experiments.fidelity import AUTHORS, KINDS, agreement, fidelity_of, fidelity_rows, kept_rows, p_value
+
+PAGES = ("reproduction.md", "authors.md", "beyond.md")
 
 
 def test_every_table_on_the_pages_is_what_the_results_give() -> None:
     for page, text in written().items():
         assert (DOCS / page).read_text(encoding="utf-8") == text, "run python -m glasshouse_experiments.claims"
-    assert {page for page, _ in BLOCKS.values()} == {"reproduction.md", "authors.md"}
+    assert {page for page, _ in BLOCKS.values()} == set(PAGES)
 
 
 def test_figures_in_running_text_are_those_of_the_results() -> None:
@@ -24,6 +37,20 @@ def test_figures_in_running_text_are_those_of_the_results() -> None:
         assert told
         for sentence in told:
             assert sentence in text
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_every_other_figure_in_running_text_is_in_a_file_that_its_paragraph_names(page: str) -> None:
+    assert unsupported(page) == {}
+
+
+def test_a_figure_that_follows_from_nothing_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(claims, "DOCS", tmp_path)
+    (tmp_path / "authors.md").write_text(
+        "Cora has 12.25 points (`results/accuracy.csv`).\n\nIt is 80.67 there (`results/accuracy.csv`), at 0.1 % FPR."
+        "\n\n- 17 % more\n- `1.5` and [0.7](x.md)\n"
+    )
+    assert list(unsupported("authors.md").values()) == [["12.25"], ["17"]]
 
 
 def test_pictures_in_the_manual_are_those_of_the_results() -> None:

@@ -103,3 +103,8 @@ def test_losses_of_another_recipe_other_members_or_too_few_models_are_refused(tm
     (tmp_path / BROUGHT).write_bytes(b"damaged")
     with pytest.raises(InputError, match="is damaged"):
         kept_losses(four)
+
+
+def test_what_another_version_of_torch_writes_about_a_normalisation_is_no_other_recipe() -> None:
+    norm = "BatchNorm2d(8, eps=1e-05, affine=True, track_running_stats=True) Linear(in_features=8, bias=True)"
+    assert module._plain(norm.replace("affine=True", "affine=True, bias=True")) == module._plain(norm) == norm

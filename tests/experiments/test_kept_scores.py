@@ -73,7 +73,7 @@ def test_what_no_attack_gives_is_not_taken_for_scores(wrong: dict[str, Any], tmp
 
 @pytest.fixture
 def _small(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("glasshouse_experiments.bench.load_graph", lambda _: citation_graph(nodes=200))
+    monkeypatch.setattr("glasshouse_experiments.bench.experiment_graph", lambda _: citation_graph(nodes=200))
 
 
 @pytest.mark.usefixtures("_small")

@@ -25,6 +25,7 @@ from glasshouse.data.named import digits
 from glasshouse.graph import GStacked, citation_graph
 from glasshouse.graph.attacks.stacking.features import SIGNALS
 from glasshouse_experiments import EXPERIMENTS, ablation, jobs, reproduce, reproduce_all, samplers, settings
+from glasshouse_experiments.__main__ import main as everything
 from glasshouse_experiments.rivals import OURS
 from glasshouse_experiments.settings import Preset
 from glasshouse_experiments.source_commit import source_commit
@@ -47,7 +48,7 @@ def few_digits(*_: Any, **__: Any) -> SimpleNamespace:
 def _tiny(monkeypatch: pytest.MonkeyPatch) -> None:
     """A preset of two targets and few epochs on a small made-up graph or a third of the digits, and short chains."""
     monkeypatch.setattr("glasshouse_experiments.iid_bench.load_dataset", few_digits)
-    monkeypatch.setattr("glasshouse_experiments.bench.load_graph", lambda _: citation_graph(nodes=NODES))
+    monkeypatch.setattr("glasshouse_experiments.bench.experiment_graph", lambda _: citation_graph(nodes=NODES))
     monkeypatch.setattr("glasshouse.graph.sampling.samplers._BURN_IN", 100)
     monkeypatch.setattr("glasshouse.graph.sampling.samplers._AFTER", 10)
     changed = copy.deepcopy(settings.PRESETS)
@@ -184,7 +185,7 @@ from glasshouse.graph import citation_graph
 from glasshouse_experiments import bench, reproduce_all, settings
 from glasshouse_experiments.rivals import OURS
 from glasshouse_experiments.settings import Preset
-bench.load_graph = lambda _: citation_graph(nodes=240)
+bench.experiment_graph = lambda _: citation_graph(nodes=240)
 settings.PRESETS.add("tiny", Preset(targets=2, datasets=("synthetic",), epochs=0.05, most_shadows=8))
 for name, _ in reproduce_all(preset="tiny", out="{out}", pools="{pools}", progress=False):
     print(name, flush=True)
@@ -275,3 +276,12 @@ def test_damaged_files_are_computed_again_or_named(damage: str, pools: Path, tmp
     )
     with pytest.raises(InputError, match=r"synthetic\.(csv|json): .* to run it again"):
         reproduce("rmia-beta", **kept)
+
+
+def test_all_experiments_run_as_a_module_without_the_command_line(
+    pools: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = ["--preset", "tiny", "--dataset", "cora-mismatched", "--out", str(tmp_path), "--pools", str(pools)]
+    monkeypatch.setattr(sys, "argv", ["glasshouse_experiments", *asked])
+    everything()
+    assert (tmp_path / "tiny" / "roc" / "cora-mismatched.csv").is_file()

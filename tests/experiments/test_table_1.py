@@ -6,10 +6,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from glasshouse import InputError
 from glasshouse.graph import citation_graph
 from glasshouse_experiments.bench import Bench
 from glasshouse_experiments.cells import compared
+from glasshouse_experiments.roc import ROC_SETTINGS, draw, roc
 from glasshouse_experiments.settings import SETTINGS, Preset
+from glasshouse_experiments.stand_in import FLICKR, experiment_graph
 from glasshouse_experiments.table_1 import many, table_1
 
 
@@ -47,3 +50,27 @@ def test_flickr_runs_by_the_same_code_with_few_and_many_shadow_models(
     assert set(table["K"]) == {"8", "4", "128", "64"}
     assert not any(np.isnan(table["mean"]))
     assert "not printed" not in set(table["verdict"])  # every cell has the paper's beside it
+
+
+def test_flickrs_stand_in_has_its_edges_and_labels_and_says_that_its_features_are_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_flickr(tmp_path, 80)
+    monkeypatch.setenv("GLASSHOUSE_DATA", str(tmp_path))
+    whole = experiment_graph("flickr")
+    (tmp_path / "flickr" / "raw" / "feats.npy").unlink()
+    with pytest.raises(InputError, match="feats.npy: there is no such file"):
+        experiment_graph("flickr")
+    data = experiment_graph(FLICKR)
+    assert data.edge_index.equal(whole.edge_index)
+    assert data.y.equal(whole.y)
+    assert data.x.shape == (80, 500)
+    assert data.x.equal(experiment_graph(FLICKR).x)
+    for name in ("flickr-stand-in", "flickr-gat-stand-in"):
+        preset = Preset(targets=1, datasets=(), epochs=0.003)
+        setting = ROC_SETTINGS.find(name)
+        bench = Bench(setting=setting, preset=preset, folder=tmp_path / "pools", progress=False)
+        table = compared(roc(bench))
+        assert set(table["verdict"]) == {"not printed"}
+        assert "printed" not in draw(table)
+        assert setting.note.startswith("NOT Flickr's features")

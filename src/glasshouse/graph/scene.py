@@ -258,7 +258,7 @@ class Scene(PooledScene):
         """The entries of the audited nodes, [N], from an array with one entry per node of the graph."""
         return np.asarray(values)[self.nodes]
 
-    @property
+    @cached_property
     def evidence(self) -> Evidence:
         """Evidence about the audited nodes for attacks on records: zero-hop queries, or whole-graph if transductive."""
         return self.of_nodes(self.zero_hop if self.setting == "inductive" else self.whole_graph)

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 from torch_geometric.nn.conv.gcn_conv import gcn_norm
-from torch_geometric.utils import add_self_loops, remove_self_loops, scatter, softmax
+from torch_geometric.utils import add_self_loops, remove_self_loops, scatter, segment, softmax
 
 from glasshouse.graph.layers.layer_type import LAYER_TYPES
 from glasshouse.graph.programs.rows import Weights, weights_of
@@ -226,12 +226,36 @@ def _features_of_neighbours(graph: BatchedGraph, matrix: SparseMatrix | None, ag
 
 def _largest(hidden: Tensor, graph: BatchedGraph, weight: Tensor | None = None) -> Tensor:
     """The largest of the neighbours' values, [K, m, c]; 0 without neighbours. Ties share the gradient, as in PyG."""
-    source, target = graph.edge_index
-    sent = hidden.flatten(0, 1)[source]
+    order, counts, starts = graph.kept("by target", lambda: _by_target(graph))
+    sent = hidden.flatten(0, 1)[graph.edge_index[0, order]]
     if weight is not None:
-        sent = weight[:, None] * sent
-    found: Tensor = scatter(sent, target, dim=0, dim_size=graph.nodes, reduce="max")
-    return graph.by_graph(found)
+        sent = weight[order, None] * sent
+    return graph.by_graph(_Largest.apply(sent, counts, starts))  # type: ignore[no-untyped-call]
+
+
+def _by_target(graph: BatchedGraph) -> tuple[Tensor, Tensor, Tensor]:
+    """The edges in the order of their targets, [E]; how many each target has, [K m]; where they begin, [K m + 1]."""
+    order = graph.edge_index[1].argsort(stable=True)
+    counts = torch.bincount(graph.edge_index[1], minlength=graph.nodes)
+    return order, counts, nn.functional.pad(counts.cumsum(0), (1, 0))
+
+
+class _Largest(torch.autograd.Function):
+    """Maxima [n, c] of consecutive rows [E, c], without the atomic operations that a scattered maximum needs."""
+
+    @staticmethod
+    def forward(context: Any, sent: Tensor, counts: Tensor, starts: Tensor) -> Tensor:
+        found: Tensor = segment(sent, starts, reduce="max")
+        context.save_for_backward(sent, counts, starts, found)
+        return found
+
+    @staticmethod
+    def backward(context: Any, *gradients: Tensor) -> tuple[Tensor, None, None]:
+        sent, counts, starts, found = context.saved_tensors
+        tied = (sent == found.repeat_interleave(counts, dim=0, output_size=len(sent))).to(sent.dtype)
+        # PyG takes the maximum with 0 as a further value that counts where it is tied
+        shared = gradients[0] / (segment(tied, starts, reduce="sum") + (found == 0)).clamp(min=1)
+        return tied * shared.repeat_interleave(counts, dim=0, output_size=len(sent)), None, None
 
 
 class _Pairs(NamedTuple):
