@@ -1,9 +1,9 @@
 """Time of the graph rooms beside another version: ``python benchmarks/graphs/against.py TREE [--device cuda]``.
 
-TREE is a checkout of the other version (``git worktree add TREE COMMIT``). Every case runs in fresh processes (on a GPU
-all cases in one), both versions in turns, each after one call that compiles; the smallest time of each version counts,
-since other work on the machine only adds to it: processor seconds, or with a GPU seconds until it has finished. Data
-come from ``GLASSHOUSE_DATA``; weights are freshly initialised.
+TREE is a checkout of the other version (``git worktree add TREE COMMIT``). Each version has one process, and they call
+every case in turns, after one call that compiles; the smallest time of each version counts, since other work on the
+machine only adds to it: processor seconds, or with a GPU seconds until it has finished. Data come from
+``GLASSHOUSE_DATA``; weights are freshly initialised.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import copy
 import importlib
 import os
 import platform
+import statistics
 import subprocess
 import sys
 import time
@@ -152,17 +153,46 @@ CASES: dict[str, Callable[[], Work]] = {
 }
 
 
-def measure(name: str, repeats: int) -> float:
-    """The smallest time of a case in this process, after one call."""
-    torch.manual_seed(0)
-    work = CASES[name]()
-    work()
-    found = []
-    for _ in range(repeats):
+class Tree:
+    """A process that imports one version and measures the cases that it is told."""
+
+    def __init__(self, tree: Path) -> None:
+        paths = os.pathsep.join(str(tree / part) for part in ("src", "experiments"))
+        command = [sys.executable, __file__, str(tree), "--worker"]
+        environment = dict(os.environ, PYTHONPATH=paths)
+        self.process = subprocess.Popen(
+            command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+
+    def ask(self, name: str) -> None:
+        """Begin one call of a case; the first one of each case compiles and is not measured."""
+        assert self.process.stdin is not None
+        print(name, file=self.process.stdin, flush=True)
+
+    def answer(self) -> float:
+        """The seconds that it took."""
+        assert self.process.stdout is not None
+        line = self.process.stdout.readline()
+        if not line:
+            raise SystemExit("a process that measures ended; its message is above")
+        return float(line)
+
+
+def work_for_others() -> None:
+    """Read names of cases, one a line, and print the seconds of a call of each."""
+    known: dict[str, Work] = {}
+    for line in sys.stdin:
+        name = line.strip()
+        if name not in known:
+            known.clear()
+            torch.manual_seed(0)
+            known[name] = CASES[name]()
+            known[name]()
         start = _now()
-        work()
-        found.append(_now() - start)
-    return min(found)
+        known[name]()
+        print(_now() - start, flush=True)
+        if DEVICE == "cuda":
+            torch.cuda.empty_cache()  # the other process needs the memory
 
 
 def _now() -> float:
@@ -172,32 +202,38 @@ def _now() -> float:
     return time.perf_counter()
 
 
-def in_tree(tree: Path, names: list[str], repeats: int) -> list[float]:
-    """The same in a process of its own that imports another tree."""
-    paths = os.pathsep.join(str(tree / part) for part in ("src", "experiments"))
-    command = [sys.executable, __file__, str(tree), "--repeats", str(repeats), "--measure", *names]
-    ran = subprocess.run(command, env=dict(os.environ, PYTHONPATH=paths), capture_output=True, text=True)
-    if ran.returncode:
-        raise SystemExit(f"{tree}:\n{ran.stderr}")
-    return [float(line) for line in ran.stdout.splitlines()[-len(names) :]]
+def both(trees: list[Tree], name: str, *, calls: int, most: float) -> list[list[float]]:
+    """Seconds of so many calls in each tree, in turns; fewer, but at least two, once a case took ``most`` seconds."""
+    for tree in trees:  # at the same time: graphs are loaded, and kernels compiled
+        tree.ask(name)
+    for tree in trees:
+        tree.answer()
+    found: list[list[float]] = [[], []]
+    start = time.perf_counter()
+    while len(found[0]) < calls and (len(found[0]) < 2 or time.perf_counter() - start < most):
+        for tree, seconds in zip(trees, found, strict=True):
+            tree.ask(name)
+            seconds.append(tree.answer())
+    return found
 
 
 def main() -> None:
     """Measure every case in both trees, in turns, and print the table."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("tree", type=Path, help="a checkout of the other version")
-    parser.add_argument("--cases", default="", help="those whose name holds this text")
-    parser.add_argument("--turns", type=int, default=2)
-    parser.add_argument("--repeats", type=int, default=2)
+    parser.add_argument("--cases", nargs="*", default=[""], help="those whose name holds one of these texts")
+    parser.add_argument("--calls", type=int, default=4)
+    parser.add_argument("--most", type=float, default=60.0, help="seconds of one case")
+    parser.add_argument("--seconds", type=float, default=float("inf"), help="of all; no case begins after them")
     parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
     parser.add_argument("--names", nargs=2, help="of both versions, where git is absent")
-    parser.add_argument("--measure", nargs="+", help=argparse.SUPPRESS)
+    parser.add_argument("--worker", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--out", type=Path)
     options = parser.parse_args()
-    if options.measure:
-        for name in options.measure:
-            print(measure(name, options.repeats), flush=True)
+    if options.worker:
+        work_for_others()
         return
+    began = time.perf_counter()
     os.environ["GLASSHOUSE_AGAINST"] = options.device  # for the processes that measure
     on_gpu = options.device == "cuda"
     machine = torch.cuda.get_device_name() if on_gpu else f"{os.cpu_count()} cores"
@@ -207,23 +243,26 @@ def main() -> None:
     ]
     lines = [
         f"{'Seconds' if on_gpu else 'Processor seconds'} of {commits[0]} and {commits[1]}, {machine},",
-        f"torch {torch.__version__},",
-        f"Python {platform.python_version()}; the smallest of {options.turns} processes with {options.repeats} calls.",
+        f"torch {torch.__version__}, Python {platform.python_version()}; the smallest of {options.calls} calls",
+        "in turns, and the ratio of the medians.",
         "",
-        f"| case | {commits[0]} | {commits[1]} | ratio |",
-        "| --- | --- | --- | --- |",
+        f"| case | {commits[0]} | {commits[1]} | ratio | of medians |",
+        "| --- | --- | --- | --- | --- |",
     ]
-    names = [name for name in CASES if options.cases in name and (on_gpu or not name.startswith("gpu "))]
-    for several in [names] if on_gpu else [[name] for name in names]:  # a GPU's kernels are compiled once for all
-        turns = [
-            [in_tree(tree, several, options.repeats) for tree in (options.tree, HERE)] for _ in range(options.turns)
-        ]
-        for index, name in enumerate(several):
-            before, now = (min(turn[tree][index] for turn in turns) for tree in (0, 1))
-            lines.append(f"| {name} | {before:.3f} | {now:.3f} | {now / before:.2f} |")
-            print(lines[-1], flush=True)
-    if options.out:
-        options.out.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    trees = [Tree(tree) for tree in (options.tree, HERE)]
+    for name in CASES:
+        if time.perf_counter() - began > options.seconds or not any(part in name for part in options.cases):
+            continue
+        if name.startswith("gpu ") and not on_gpu:
+            continue
+        found = both(trees, name, calls=options.calls, most=options.most)
+        (before, now), (usual, usual_now) = map(min, found), map(statistics.median, found)
+        lines.append(f"| {name} | {before:.4f} | {now:.4f} | {now / before:.2f} | {usual_now / usual:.2f} |")
+        print(lines[-1], flush=True)
+        if options.out:
+            options.out.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    for tree in trees:
+        tree.process.communicate()
 
 
 if __name__ == "__main__":

@@ -15,17 +15,18 @@ bound cannot be reached.
 
 Data come from ``GLASSHOUSE_DATA``; weights are freshly initialised. On the CPU times are processor seconds: other work
 on the machine then counts only by what it takes of caches and bandwidth. Set OMP_NUM_THREADS=1 there, since threads
-that wait are counted too. Writes ``limit.md``, or on a GPU ``limit-gpu.md``, beside itself.
+that wait are counted too. Writes ``limit.md``, or on a GPU ``limit-gpu.md``, beside itself. With ``--profile`` it also
+prints which kernels a GPU runs in a call of each case, and how much of the call it waits.
 """
 
 from __future__ import annotations
 
 import argparse
+import functools
 import os
 import platform
 import time
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -56,11 +57,19 @@ class Case(NamedTuple):
     work: Callable[[], object]
 
 
-def changed_rows(edges: np.ndarray, nodes: int, masks: np.ndarray) -> tuple[int, int]:
-    """How many rows all toggles change after the first and after the second layer, over all masks [M, N]."""
+def _masks(nodes: int) -> torch.Tensor:
+    """The same half of the nodes for every kind of model, [M, N]."""
+    return torch.rand(MASKS, nodes, generator=torch.Generator().manual_seed(0)) < 0.5
+
+
+@functools.cache
+def changed_rows(graph: str) -> tuple[int, int]:
+    """How many rows all toggles change after the first and after the second layer, over all masks."""
+    data = load_graph(graph)
+    edges, nodes = data.edge_index.numpy(), int(data.num_nodes)
     whole = csr_array((np.ones(edges.shape[1], dtype=np.float32), (edges[0], edges[1])), shape=(nodes, nodes))
     first = second = 0
-    for mask in masks:
+    for mask in _masks(nodes).numpy():
         inside = np.flatnonzero(mask)
         once = whole[:, inside]
         twice = once @ whole[inside][:, inside] + once
@@ -74,11 +83,11 @@ def _drawn(graph: str, kind: str, device: str) -> tuple[Any, list[Any], torch.Te
     data = load_graph(graph)
     sizes = {"features": data.num_features, "hidden": HIDDEN, "classes": int(data.y.max()) + 1}
     models = [build_gnn(kind, **sizes).eval().to(device) for _ in range(MODELS)]
-    return data.to(device), models, torch.rand(MASKS, data.num_nodes) < 0.5
+    return data.to(device), models, _masks(int(data.num_nodes))
 
 
-def _of_toggles(data: Any, masks: torch.Tensor) -> tuple[str, float]:
-    rows = changed_rows(data.edge_index.cpu().numpy(), data.num_nodes, masks.numpy())
+def _of_toggles(graph: str, data: Any) -> tuple[str, float]:
+    rows = changed_rows(graph)
     least = MODELS * 2 * 4 * (rows[0] * HIDDEN + rows[1] * (int(data.y.max()) + 1))
     return f"{rows[0]:,} rows after layer 1, {rows[1]:,} after layer 2", least
 
@@ -86,7 +95,7 @@ def _of_toggles(data: Any, masks: torch.Tensor) -> tuple[str, float]:
 def toggles(graph: str, kind: str, device: str) -> Case:
     """Every node, under all masks."""
     data, models, masks = _drawn(graph, kind, device)
-    what, least = _of_toggles(data, masks)
+    what, least = _of_toggles(graph, data)
     known, masks = profile_models(models, data), masks.to(device)
     every = torch.arange(data.num_nodes, device=device)
     return Case(what, least, 0, lambda: toggle_losses(known, data, masks, every))
@@ -94,8 +103,8 @@ def toggles(graph: str, kind: str, device: str) -> Case:
 
 def chains(graph: str, kind: str, device: str) -> Case:
     """One sweep of eight Gibbs chains."""
-    data, models, masks = _drawn(graph, kind, device)
-    what, least = _of_toggles(data, masks)
+    data, models, _ = _drawn(graph, kind, device)
+    what, least = _of_toggles(graph, data)
     known = profile_models(models, data)
     return Case(what, least, 0, lambda: gibbs_masks(known, data, chains=MASKS))
 
@@ -158,20 +167,22 @@ def scores(attack: str, records: int, models: int = 16) -> Case:
 
 def cases(device: str) -> dict[str, Callable[[], Case]]:
     """All of them by name; what runs on the CPU alone is left out on a GPU, and the largest on the CPU."""
-    graphs = [(name, kind) for name in ("cora", "pubmed") for kind in ("gcn", "sage", "gat")]
+    graphs = ("cora", "pubmed", "github") if device == "cuda" else ("cora", "pubmed")  # 315 million rows
     named: dict[str, Callable[[], Case]] = {
-        f"toggles: {graph} {kind} {HIDDEN}": partial(toggles, graph, kind, device)
-        for graph, kind in [*graphs, *([("github", "sage")] if device == "cuda" else [])]  # 315 million rows
+        f"toggles: {graph} {kind} {HIDDEN}": functools.partial(toggles, graph, kind, device)
+        for graph in graphs
+        for kind in ("gcn", "sage", "gat")
     }
     for graph in ("cora", "pubmed"):
-        named[f"queries: {graph} gcn {HIDDEN}"] = partial(queries, graph, device)
-        named[f"training: {graph} gcn {HIDDEN}"] = partial(training, graph, device)
+        named[f"queries: {graph} gcn {HIDDEN}"] = functools.partial(queries, graph, device)
+        named[f"training: {graph} gcn {HIDDEN}"] = functools.partial(training, graph, device)
+        named[f"chains: {graph} gcn {HIDDEN}"] = functools.partial(
+            chains, graph, "gcn", device
+        )  # on the CPU in any case
     if device == "cpu":
-        for graph in ("cora", "pubmed"):
-            named[f"chains: {graph} gcn {HIDDEN}"] = partial(chains, graph, "gcn", device)
-        named["trees"] = partial(trees, 200_000, 30)
+        named["trees"] = functools.partial(trees, 200_000, 30)
         for attack in ("base", "lira", "rmia"):
-            named[f"scores: {attack}"] = partial(scores, attack, 100_000)
+            named[f"scores: {attack}"] = functools.partial(scores, attack, 100_000)
     return named
 
 
@@ -187,6 +198,32 @@ def smallest(work: Callable[[], object], device: str, repeats: int) -> float:
             torch.cuda.synchronize()
         found.append(clock() - start)
     return min(found)
+
+
+def where_a_gpu_spends(work: Callable[[], object], seconds: float, *, most: int = 14) -> list[str]:
+    """The kernels of one call that take longest, and those operations of the program that do, as lines of text.
+
+    ``seconds`` is how long a call takes without a profiler.
+    """
+    kinds = [torch.profiler.ProfilerActivity.CPU, torch.profiler.ProfilerActivity.CUDA]
+    with torch.profiler.profile(activities=kinds) as profiler:
+        work()
+        torch.cuda.synchronize()
+    found = list(profiler.key_averages())
+    kernels = [one for one in found if one.device_type == torch.autograd.DeviceType.CUDA]
+    busy = sum(one.self_device_time_total for one in kernels) / 1e6
+    host = [one for one in found if one.device_type != torch.autograd.DeviceType.CUDA]
+    waits = sum(one.count for one in host if one.key in ("cudaStreamSynchronize", "cudaDeviceSynchronize"))
+    lines = [
+        f"{sum(one.count for one in kernels):,} kernels, {1e3 * busy:.1f} ms of {1e3 * seconds:.1f} ms; the GPU waits "
+        f"{100 * (1 - busy / seconds):.0f} %; the program waits for the GPU {waits:,} times"
+    ]
+    spent = [("", one.self_device_time_total, one) for one in kernels]
+    called = [("host ", one.self_cpu_time_total, one) for one in host]
+    for some, count in ((spent, most), (called, most // 2)):
+        for where, time_us, one in sorted(some, key=lambda each: -each[1])[:count]:
+            lines.append(f"  {where}{time_us / 1e3:9.2f} ms {one.count:6,} x {one.key[:100]}")
+    return lines
 
 
 def bandwidth(device: str) -> float:
@@ -206,11 +243,15 @@ def main() -> None:
     """Measure every case and write the table."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
-    parser.add_argument("--cases", default="", help="those whose name holds this text")
+    parser.add_argument("--cases", nargs="*", default=[""], help="those whose name holds one of these texts")
     parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--profile", action="store_true", help="on a GPU: print the kernels of each case")
+    parser.add_argument("--seconds", type=float, default=float("inf"), help="no case begins after them")
     parser.add_argument("--out", type=Path)
     options = parser.parse_args()
-    device = options.device
+    device, began = options.device, time.perf_counter()
+    name = "limit-gpu.md" if device == "cuda" else "limit.md"
+    out = options.out or Path(__file__).with_name(name)
     speed, most = bandwidth(device), arithmetic(device)
     place = torch.cuda.get_device_name() if device == "cuda" else f"{torch.get_num_threads()} thread(s)"
     lines = [
@@ -223,7 +264,7 @@ def main() -> None:
         "| --- | --- | --- | --- | --- | --- | --- |",
     ]
     for name, make in cases(device).items():
-        if options.cases not in name:
+        if time.perf_counter() - began > options.seconds or not any(part in name for part in options.cases):
             continue
         case = make()
         seconds = smallest(case.work, device, options.repeats)
@@ -233,9 +274,9 @@ def main() -> None:
             f"{1e3 * seconds:.1f} | {seconds / bound:.1f} |"
         )
         print(lines[-1], flush=True)
-    name = "limit-gpu.md" if device == "cuda" else "limit.md"
-    out = options.out or Path(__file__).with_name(name)
-    out.write_text("\n".join(lines) + "\n", encoding="utf-8")
+        out.write_text("\n".join(lines) + "\n", encoding="utf-8")
+        if options.profile:
+            print(*where_a_gpu_spends(case.work, seconds), sep="\n", flush=True)
 
 
 if __name__ == "__main__":
