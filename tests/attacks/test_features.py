@@ -6,7 +6,7 @@ import itertools
 import numpy as np
 import pytest
 
-from glasshouse.attacks import BASE, BaVarIA, LiRA
+from glasshouse.attacks import BASE, BaVarIA, LiRA, parts, stacked
 from glasshouse.attacks.stacked import record_features, usual_of
 from glasshouse.core.errors import InputError
 from glasshouse.core.numerics import margin_to_loss
@@ -94,3 +94,26 @@ def test_features_of_parts_are_sums_over_a_records_parts(mode: Mode, each: bool)
             by_hand = [every[name][start:stop].sum() for start, stop in itertools.pairwise(ends)]
             np.testing.assert_allclose(whole[f"parts_{name}"], by_hand, rtol=1e-6, atol=1e-6)
             np.testing.assert_allclose(some[f"parts_{name}"], np.array(by_hand)[records], rtol=1e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize("each", [False, True])
+def test_what_parts_share_is_learned_from_some_records(each: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The twin is told which records; their numbers are close to those of all."""
+    evidence = made(0, records=1100, models=8)
+    references = np.arange(6)[:, None]
+    if each:
+        references = np.random.default_rng(0).permuted(np.tile(np.arange(8)[:, None], (1, 1100)), axis=0)[:6]
+    whole = usual_of(evidence, references, mode="online")
+    monkeypatch.setattr(parts, "_ENOUGH", 10)
+    monkeypatch.setattr(stacked, "_FEW", 400)
+    some = parts.enough_parts(evidence, least=400)
+    found = usual_of(evidence, references, mode="online")
+    assert len(some) == 400
+    own = references[:, some] if each else references
+    assert found.parts == usual_of(evidence.of_records(some), own, mode="online").parts
+    assert (found.shift, found.sides) == (whole.shift, whole.sides)
+    assert found.parts is not None
+    assert whole.parts is not None
+    assert found.parts != whole.parts
+    for name, (variance, _) in whole.parts.sides.items():
+        assert found.parts.sides[name][0] == pytest.approx(variance, rel=0.1)

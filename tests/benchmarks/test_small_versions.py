@@ -111,12 +111,16 @@ def test_attacks_on_language_models_and_their_cost(tmp_path: Path, monkeypatch: 
     monkeypatch.setattr(language, "WITH_POOL", ("base", "base-parts", "stacked"))
     monkeypatch.setattr(language, "RESAMPLED", 20)
     (size,) = language.TINY.sizes
-    plan = replace(language.TINY, audited=80, base=60, length=8, tuning=4, long=(40, 8), fpr=0.05)
-    full, adapted = language.measure(corpus, size._replace(full=0.01), plan)
-    assert full.figures["base-parts"].auc > max(0.8, full.figures["loss"].auc)
-    assert (full.tuning, adapted.tuning) == ("all weights", "adapters")
-    assert full.perplexity[1] < full.perplexity[2]
-    assert "| base-parts | " in language.table([full, adapted])
+    plan = replace(language.TINY, audited=80, base=60, length=8, tuning=4, long=(40, 8))
+    paths = list(language.measure(corpus, size._replace(full=0.01), plan, tmp_path))
+    assert [path.stem for path in paths] == [f"made, 0.4 M parameters, {how}" for how in ("adapters", "all weights")]
+    row = language.judged(paths[1], plan.fprs)
+    assert row.figures["base-parts"].auc > max(0.8, row.figures["loss"].auc)
+    assert row.perplexity[1] < row.perplexity[2]
+    assert "| base-parts | " in language.table([row])
+    written = paths[1].stat().st_mtime_ns
+    assert list(language.measure(corpus, size, plan, tmp_path)) == paths
+    assert paths[1].stat().st_mtime_ns == written  # evidence is not made again
     (joint, weights), (single, others) = (language.together(corpus, size, plan, width) for width in (8, 1))
     assert (joint.split(" | ")[1], single.split(" | ")[1]) == ("together", "one by one")
     np.testing.assert_allclose(weights, others, atol=1e-5)

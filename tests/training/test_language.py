@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
 import numpy as np
@@ -191,7 +192,39 @@ def test_persons_are_audited_by_all_of_their_texts() -> None:
     assert auc(scores, found.evidence.ids.astype(int) < 20) > max(alone, 0.9)
 
 
+@pytest.mark.parametrize("adapters", [None, LoRA(rank=4, layers="inner")])
+def test_one_model_may_be_given_for_every_training(adapters: LoRA | None) -> None:
+    """The twin makes a fresh model each time; the user's own is in the mode it was in, also after it was asked."""
+    population, masks = texts(), np.stack([halves(), ~halves(), np.roll(halves(), 7)])
+    torch.manual_seed(0)
+    own = Tiny()
+    weights = copy.deepcopy(own.state_dict())
+    how: dict[str, Any] = {"epochs": 2, "batch_size": 8, "adapters": adapters}
+    fresh = CausalLMTrainer(module=lambda: copy.deepcopy(own), **how)
+    twins = fresh.train_many(population, masks, [1, 2, 3])
+    for _ in range(2):  # two audits of one session
+        found = CausalLMTrainer(module=lambda: own, **how).train_many(population, masks, [1, 2, 3])
+        for one, twin in zip(found, twins, strict=True):
+            assert all(torch.equal(value, twin.state_dict()[name]) for name, value in one.state_dict().items())
+    if adapters is None:
+        assert all(torch.equal(value, weights[name]) for name, value in own.state_dict().items())
+        TokenLoss()(own, Batch(population.x, population.y, population.ids))
+        assert own.training
+
+
+def test_a_pipeline_is_its_model() -> None:
+    transformers = pytest.importorskip("transformers")
+    population, model = texts(7), Tiny().eval()
+    pipeline = object.__new__(transformers.TextGenerationPipeline)
+    pipeline.model = model
+    batch = Batch(population.x, population.y, population.ids)
+    told, known = (TokenLoss()(one, batch)["loss"] for one in (pipeline, model))
+    assert np.array_equal(told, known, equal_nan=True)
+
+
 def test_what_is_not_a_text_is_refused() -> None:
+    with pytest.raises(InputError, match=r"make it by tokenized\(texts, tokenizer\)"):
+        audit(Population(np.ones((8, 2)), halves(8)), model=Tiny(), members=halves(8), loss=TokenLoss(), shadows=0)
     with pytest.raises(InputError, match="record 1 has fewer than two tokens"):
         tokenized(["ab", "a"], lambda text: [ord(letter) for letter in text])
     with pytest.raises(InputError, match="give one text per record"):

@@ -17,12 +17,18 @@ from glasshouse.attacks.attack import Attack, register
 from glasshouse.attacks.base import BASE
 from glasshouse.attacks.by_unit import ByUnit
 from glasshouse.attacks.lira import LiRA
-from glasshouse.core.arrays import BoolArray, FloatArray
+from glasshouse.core.arrays import BoolArray, FloatArray, Positions
 from glasshouse.core.randomness import some_of
 from glasshouse.evidence import Evidence, Mode
 from glasshouse.evidence.evidence import UnitView
 
 _ENOUGH = 2**18  # parts that an attack on parts is tuned on
+
+
+def enough_parts(evidence: Evidence, *, least: int = 1) -> Positions:
+    """So many records that what all parts share is known well from theirs."""
+    most = max(least, int(_ENOUGH * evidence.records / len(evidence.require_parts().target)))
+    return some_of(evidence.records, most, 0, "parts")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,8 +57,7 @@ class _Parts(Attack):
 
     def tuned(self, evidence: Evidence) -> Self:
         """The same attack, its numbers chosen on some of the parts: a few numbers are known well from these."""
-        most = max(1, int(_ENOUGH * evidence.records / len(evidence.require_parts().target)))
-        some = evidence.of_records(some_of(evidence.records, most, 0, "parts"))
+        some = evidence.of_records(enough_parts(evidence))
         return dataclasses.replace(self, each_=self.on_part(mode=self.mode).tuned(some.of_parts()))
 
     @property

@@ -31,6 +31,7 @@ from glasshouse.attacks.cross_fit import (
 from glasshouse.attacks.in_out_moments import Moments, moments
 from glasshouse.attacks.learners import Boosted, Learner, Linear
 from glasshouse.attacks.lira import VariancePrior, fit_variance_prior, student_log_density
+from glasshouse.attacks.parts import enough_parts
 from glasshouse.attacks.prior import check_prior, learned_posterior, prior_weights, with_prior
 from glasshouse.attacks.regressed import record_folds
 from glasshouse.core.arrays import BoolArray, FloatArray, Positions
@@ -149,7 +150,7 @@ class Stacked(StackedParameters, Attack):
         (True, True)
     """
 
-    version: ClassVar[int] = 5
+    version: ClassVar[int] = 6
     _learns_elsewhere: ClassVar[bool] = True
 
     # fewer examples than on graphs: records have fewer features, and the rows of a fit are most of the memory
@@ -208,6 +209,7 @@ class Stacked(StackedParameters, Attack):
             self._summed(evidence, references, one, model=k)
             for (references, k), one in zip(simulated, usual, strict=True)
         ]
+        evidence = evidence.without_parts()  # what follows takes records, with all that is known about them
 
         def rows(number: int, records: Positions) -> NDArray[Any]:
             references, k = simulated[number]
@@ -250,11 +252,11 @@ class Stacked(StackedParameters, Attack):
         panels, group = list(zip(known.plan.panels, of_panels, strict=True))[: None if known.clear else 1], None
         if place is not None:
             panels, group = [(known.plan.references[place], own[place])], int(known.plan.groups[place])
-        found = np.zeros(evidence.records)
+        found, alone = np.zeros(evidence.records), evidence.without_parts()
         for panel, usual in panels:
             usual = self._summed(evidence, panel, usual)
             for records in in_blocks(np.arange(evidence.records)):
-                rows = self._rows(evidence, panel, usual, records=records)
+                rows = self._rows(alone, panel, usual, records=records)
                 found[records] += known.fit.log_odds(rows, learner=learner, records=records, group=group)
         return found / len(panels)
 
@@ -301,7 +303,8 @@ class Stacked(StackedParameters, Attack):
 
 Features = dict[str, FloatArray]
 _LARGEST = 1e15  # a loss of 1e300 is finite, but its square is not, and learners square, in single precision
-_FEW = 512  # records whose parts are handled at once
+_FEW = 512  # records whose parts are known well enough
+_AT_ONCE = 2**16  # parts that are handled at once
 _OF_PARTS = ("base", "ratio", "own_ratio", "own_from_outside")
 _SMALLEST_VARIANCE = 1e-6  # equal margins are possible; certainty is not
 
@@ -322,8 +325,9 @@ def usual_of(evidence: Evidence, references: Positions, *, mode: Mode) -> Usual:
     members = evidence.shadow_members[at_rows(references, evidence.records)]
     _check(members, mode)
     known: dict[str, Moments] = {}
+    alone = evidence.without_parts()
     for records in in_blocks(np.arange(evidence.records)):
-        part = evidence.among(references, records=records)
+        part = alone.among(references, records=records)
         for name, side in _known_sides(part, mode).items():
             whole = known.setdefault(name, Moments(*np.empty((3, evidence.records))))
             for values, some in zip(whole, side, strict=True):
@@ -331,8 +335,9 @@ def usual_of(evidence: Evidence, references: Positions, *, mode: Mode) -> Usual:
     usual = _usual(known, members)
     if evidence.parts is None:
         return usual
-    view = UnitView.of_parts(evidence)
-    of_parts = references if references.shape[1] == 1 else references[:, view.units.rows]
+    some = enough_parts(evidence, least=_FEW)
+    view = UnitView.of_parts(evidence.of_records(some))
+    of_parts = references if references.shape[1] == 1 else references[:, some[view.units.rows]]
     return usual._replace(parts=usual_of(view.rows, of_parts, mode=mode))
 
 
@@ -376,8 +381,8 @@ def record_features(evidence: Evidence, *, mode: Mode, usual: Usual | None = Non
 def summed_parts(evidence: Evidence, *, mode: Mode, usual: Usual) -> Features:
     """What compares a part of a record with the shadow models', summed over its parts, by name, [N] each."""
     found: dict[str, list[FloatArray]] = {}
-    blocks = np.split(np.arange(evidence.records), range(_FEW, evidence.records, _FEW))
-    for some in [] if evidence.parts is None else blocks:
+    size = 0 if evidence.parts is None else max(1, _AT_ONCE * evidence.records // len(evidence.parts.target))
+    for some in np.split(np.arange(evidence.records), range(size, evidence.records, size)) if size else []:
         view = UnitView.of_parts(evidence.of_records(some))
         for name, values in record_features(view.rows, mode=mode, usual=usual.parts).items():
             if name in _OF_PARTS:

@@ -49,6 +49,7 @@ from glasshouse.evidence.evidence import UnitView
 from glasshouse.io.limits import lacks_memory
 from glasshouse.pool import ShadowPool
 from glasshouse.pool.shadow_pool import described
+from glasshouse.query.losses import OwnLoss
 from glasshouse.report import Context, Surroundings
 from glasshouse.training.trainer import Trainer
 
@@ -132,6 +133,7 @@ def settings_of(trainer: Trainer | None, attacker: Attacker, evaluation: Evaluat
         "training share": attacker.fraction,
         "threshold": evaluation.threshold,
         **({"answers": "labels alone"} if attacker.labels_only else {}),
+        **({"loss": attacker.query.name} if isinstance(attacker.query, OwnLoss) else {}),
     }
 
 

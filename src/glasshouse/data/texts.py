@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -59,6 +59,13 @@ def tokenized(
         numbers[at, : len(row)], mask[at, : len(row)] = row, 1
     compressed = np.array([[len(zlib.compress(one.encode()))] for one in given.tolist()])
     return Population.for_loss({"input_ids": numbers, "attention_mask": mask}, compressed, ids=ids, unit=unit)
+
+
+def token_arrays(x: Any) -> tuple[NDArray[Any], NDArray[Any]]:
+    """[N, T] token numbers and padding."""
+    if not isinstance(x, Mapping) or not {"input_ids", "attention_mask"} <= x.keys():
+        raise InputError("population: a language model needs token numbers; make it by tokenized(texts, tokenizer).")
+    return np.asarray(x["input_ids"]), np.asarray(x["attention_mask"])
 
 
 def text_tokens(population: Population, decode: Callable[[int], str]) -> list[list[str]]:

@@ -38,7 +38,6 @@ from glasshouse.query.regress import Predictions, predict
 from glasshouse.query.vote_step import clipped_log_probabilities, clipped_losses, common_resolution, resolution_note
 
 _OF_THE_RECORD = ("reference", "compressed")  # details that no model changes
-_OWN_NOTE = "The loss of a record is the user's own function, the same for the target and for all shadow models."
 
 
 def collect(
@@ -118,7 +117,7 @@ def _from_own_losses(
         ids=pool.population.ids,
         parts=parts,
         unit=getattr(pool.population, "unit", None),
-        notes=(_OWN_NOTE, *answers.notes),
+        notes=answers.notes,
     )
 
 

@@ -313,6 +313,10 @@ class Evidence:
         parts = self.parts if details or self.parts is None else replace(self.parts, details={})
         return self._part(target_logits=None, shadow_logits=None, target_trace=None, parts=parts, public=None, notes=())
 
+    def without_parts(self) -> Evidence:
+        """The same evidence without the losses of parts of records."""
+        return self._part(parts=None)
+
     def of_parts(self) -> Evidence:
         """Evidence in which every part of a record, such as a token of a text, is a nameless record of its own."""
         target, shadow, owner = self.require_parts().losses()

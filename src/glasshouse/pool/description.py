@@ -32,6 +32,7 @@ _MACHINERY = (*_METHODS, types.GetSetDescriptorType, types.MemberDescriptorType)
 _LONG = 64  # a longer list or dictionary is kept as a digest
 _BUILTIN = (types.BuiltinFunctionType, types.MethodWrapperType)
 _NOT_PLAIN = object()
+_OF_THIS_PROCESS = {"_original_object_hash"}  # Python's hash of text, which transformers keep in a GenerationConfig
 
 
 def library_of(module: str | None) -> str | None:
@@ -338,7 +339,8 @@ class _Walker:
         own = vars(value) if hides and hasattr(value, "__dict__") else {}
         for part in (own, *(state if isinstance(state, tuple) else (state,))):
             if isinstance(part, dict) and all(isinstance(name, str) for name in part):
-                tree |= _each({name: part[name] for name in sorted(part) if name not in tree}, self, path)
+                names = sorted(part.keys() - tree.keys() - _OF_THIS_PROCESS)
+                tree |= _each({name: part[name] for name in names}, self, path)
             elif part is not None:
                 tree["(state)"] = self(part, path)
         if items is not None:

@@ -9,8 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from glasshouse.core.errors import InputError
-from glasshouse.core.optional import is_module
+from glasshouse.core.optional import is_made_by, is_module
 from glasshouse.core.outputs import unwrapped
+from glasshouse.data.texts import token_arrays
 from glasshouse.query.losses import Batch
 
 _UNTOLD = 12.0  # the loss of a token of which an API tells nothing
@@ -68,7 +69,8 @@ class TokenLoss:
 
 
 def _asked(model: Any, batch: Batch, *, details: bool, top: int | None = None) -> dict[str, NDArray[np.float32]]:
-    there = np.asarray(batch.x["attention_mask"])[:, 1:] > 0
+    there = token_arrays(batch.x)[1][:, 1:] > 0
+    model = model.model if is_made_by(model, "transformers.pipelines.base", "Pipeline") else model
     if is_module(model):
         found = _of_module(model, batch, there.shape, details=details, top=top)
     else:
@@ -96,9 +98,10 @@ def _of_module(
     """What a module says about each token; texts of like length are asked about together."""
     import torch
 
+    from glasshouse.training.inputs import answered
     from glasshouse.training.language import padded, tokens_of
 
-    x, model = tokens_of(batch.x), model.eval()
+    x = tokens_of(batch.x)
     place = next((one.device for one in model.parameters()), torch.device("cpu"))
     names = ("loss", "mean", "spread", "right") if details else ("loss",)
     found = {name: np.zeros(shape, dtype=np.float32) for name in names}
@@ -107,7 +110,7 @@ def _of_module(
     def asked(rows: Any) -> tuple[Any, Any]:
         numbers, mask = (one.to(place) for one in padded(x, rows))
         with torch.autocast(place.type, dtype=torch.bfloat16, enabled=place.type == "cuda"):
-            return numbers, unwrapped(model(input_ids=numbers, attention_mask=mask))
+            return numbers, unwrapped(answered(model, numbers, lambda one: one(input_ids=numbers, attention_mask=mask)))
 
     with torch.inference_mode():
         width = asked(order[:1])[1].shape[-1]

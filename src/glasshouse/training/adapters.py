@@ -46,7 +46,7 @@ class LoRA:
 
 
 class AdaptedBase:
-    """A frozen model whose chosen layers can be adapted; it is changed in place.
+    """A frozen model whose chosen layers can be adapted; it is changed in place, once for all bases of this model.
 
     Args:
         model: the base.
@@ -57,11 +57,15 @@ class AdaptedBase:
         self.model, self.how = model.requires_grad_(False).eval(), how
         self.layers: dict[str, _Adapted] = {}
         for name, layer in list(model.named_modules()):
-            if name and (sizes := _sizes(layer)) is not None and re.search(how.layers, name):
-                parent, _, own = name.rpartition(".")
-                adapted = _Adapted(layer, sizes, how.scale)
-                setattr(model.get_submodule(parent) if parent else model, own, adapted)
-                self.layers[name.replace(".", "/")] = adapted  # a parameter's name holds no full stop
+            parent, _, own = name.rpartition(".")
+            above = model.get_submodule(parent)
+            if not name or isinstance(above, _Adapted) or not re.search(how.layers, name):
+                continue
+            if not isinstance(layer, _Adapted) and (sizes := _sizes(layer)) is not None:
+                layer = _Adapted(layer, sizes)
+                setattr(above, own, layer)
+            if isinstance(layer, _Adapted):
+                self.layers[name.replace(".", "/")] = layer  # a parameter's name holds no full stop
         if not self.layers:
             raise InputError(f"layers: {how.layers!r} fits no linear layer of {type(model).__name__}.")
 
@@ -81,7 +85,7 @@ class AdaptedBase:
     def using(self, pairs: Mapping[str, Pair]) -> Iterator[nn.Module]:
         """The base with these adapters."""
         for name, pair in pairs.items():
-            self.layers[name].pair = pair
+            self.layers[name].pair, self.layers[name].scale = pair, self.how.scale
         try:
             yield self.model
         finally:
@@ -122,9 +126,11 @@ class AdaptedModel(nn.Module):
 class _Adapted(nn.Module):
     """A frozen linear layer, and what adapters add to it."""
 
-    def __init__(self, layer: nn.Module, sizes: tuple[int, int], scale: float) -> None:
+    scale: float
+
+    def __init__(self, layer: nn.Module, sizes: tuple[int, int]) -> None:
         super().__init__()
-        self.layer, self.scale, self.sizes = layer, scale, sizes
+        self.layer, self.sizes = layer, sizes
         self.pair: Pair | None = None
 
     def forward(self, x: Tensor) -> Tensor:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import functools
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,6 +17,7 @@ from glasshouse.core.errors import InputError
 from glasshouse.core.outputs import unwrapped
 from glasshouse.core.randomness import seed_for
 from glasshouse.data import Population, as_members
+from glasshouse.data.texts import token_arrays
 from glasshouse.training.adapters import AdaptedBase, AdaptedModel, LoRA, Pair
 from glasshouse.training.batches import batch_sizes, batches
 from glasshouse.training.trainer import ModuleTrainer, seeded
@@ -88,7 +90,7 @@ class CausalLMTrainer(ModuleTrainer):
 
     def _all_weights(self, population: Population, who: BoolArray, seed: int) -> nn.Module:
         with seeded(seed):
-            model = self.module().to(self.place)
+            model = copy.deepcopy(self.module()).to(self.place)  # the user's own may be given again and again
             self._fit(model, list(model.parameters()), population, who[None], [seed])
         return model.eval()
 
@@ -146,9 +148,7 @@ def _of_model(pairs: dict[str, Pair], index: int) -> dict[str, Tensor]:
 
 def tokens_of(x: Any) -> tuple[Tensor, Tensor]:
     """[N, T] token numbers and padding."""
-    if not isinstance(x, Mapping) or not {"input_ids", "attention_mask"} <= x.keys():
-        raise InputError("population: a language model needs token numbers; make it by tokenized(texts, tokenizer).")
-    numbers, mask = (torch.from_numpy(np.asarray(x[name])) for name in ("input_ids", "attention_mask"))
+    numbers, mask = map(torch.from_numpy, token_arrays(x))
     return numbers, mask
 
 

@@ -119,10 +119,12 @@ def counted(value: float) -> str:
     return "fewer than 1" if 0 < value < 0.5 else whole(value)
 
 
+_RECONSTRUCTED = "Reconstructing training data, such as texts or images, from the model."
+_EXTRACTED = "Extracting texts in any other way than by the likeliest continuation of their first quarter."
 _NOT_TRIED = (
     "An attacker with access to the model itself: its weights, its gradients, or its states during training.",
     "Inferring unknown attributes of a person, or properties of the training data as a whole.",
-    "Reconstructing training data, such as texts or images, from the model.",
+    _RECONSTRUCTED,
     "An attacker who inserted records into the training data, or who sees the model before and after an update.",
 )
 _LABELS = "An attacker who sees only the predicted class, without its confidence (it would identify no more)."
@@ -143,8 +145,13 @@ def tried_of(summary: Summary) -> Tried:
     """What a run tried."""
     context, unit = summary.context, summary.unit
     regression, labels_only = context.test_rmse is not None, context.settings.get("answers") == "labels alone"
+    own = "loss" in context.settings
     answers = "the predicted number" if regression else "the confidence of every answer"
-    answers = "only the predicted class" if labels_only else answers
+    answers = "only the predicted class" if labels_only else "what gives the loss of each" if own else answers
+    answers = "the log-probability of every token" if summary.texts is not None else answers
+    rest = _NOT_TRIED
+    if summary.texts is not None and summary.texts.extraction is not None:
+        rest = tuple(_EXTRACTED if one == _RECONSTRUCTED else one for one in rest)
     models = f"trained {context.shadows} similar models (shadow models)"
     told = (
         f"The attacker can query the model about any of the {unit}, sees {answers}, knows how the model was trained, "
@@ -156,7 +163,7 @@ def tried_of(summary: Summary) -> Tried:
         attacker=f"{told}.",
         attacks=tuple(attack.title for attack in attackers(summary.attacks)),
         left_out=tuple(f"{name}: {reason.rstrip('.')}." for name, reason in summary.left_out.items()),
-        not_tried=_NOT_TRIED if regression else (_CONFIDENCE if labels_only else _LABELS, *_NOT_TRIED),
+        not_tried=rest if regression or own else (_CONFIDENCE if labels_only else _LABELS, *rest),
     )
 
 
@@ -248,6 +255,7 @@ def _facts(summary: Summary) -> list[tuple[str, str]]:
         ("Date", f"{summary.written.astimezone(UTC):%d %B %Y, %H:%M} UTC" if summary.written is not None else ""),
         ("Author", context.author or "not named (--author)"),
         ("Model", model_words(str(context.settings.get("trainer", "")))),
+        ("Loss", str(context.settings.get("loss", ""))),
         ("Quality", _quality(summary)),
         ("Data", f"{about}{_counts(summary)}."),
         ("Data fingerprint", context.fingerprint or ""),

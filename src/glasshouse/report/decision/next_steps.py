@@ -100,8 +100,9 @@ def _measured(summary: Summary) -> Iterator[Step]:
 def _to_leak_less(summary: Summary, policy: Policy | None) -> Iterator[Step]:
     graph = summary.unit == "nodes"
     trainer = str(summary.context.settings.get("trainer", ""))
+    own = "loss" in summary.context.settings  # a loss of the user's own: defences are compared by accuracy
     first: list[Step] = [] if graph else [_private(summary, policy, trainer)]
-    if summary.advice is None:
+    if summary.advice is None and not own:
         why = "It tries the settings that fit this kind of model, and says what each gains and costs."
         first.append(Step("Measure which defence helps this model", why, _shell("glasshouse advise RUN")))
     if gentler := _gentler(trainer, graph=graph):
@@ -113,7 +114,15 @@ def _to_leak_less(summary: Summary, policy: Policy | None) -> Iterator[Step]:
         step = Step("Fit the training data less closely", why, gentler)
         first.insert(0 if _FOREST.search(trainer) else 1, step)  # what keeps the user's own kind of model comes first
     yield from first
-    if not graph and summary.context.test_rmse is None and summary.context.settings.get("answers") != "labels alone":
+    if summary.texts is not None:
+        why = "An attacker needs the log-probabilities of tokens. Measure what those of the few likeliest give away."
+        lines = "audit(population, trainer=trainer, loss=TokenLoss(top=5))"
+        yield Step("Return no log-probabilities, or a few", why, (Code("python", lines),))
+    elif (
+        not (graph or own)
+        and summary.context.test_rmse is None
+        and summary.context.settings.get("answers") != "labels alone"
+    ):
         why = "Without confidences most attacks lose much of their strength, but not all of it. Measure what remains."
         python = "audit(population, trainer=trainer, attacker=Attacker(query=LabelOnly()))"
         yield Step("Return only the predicted class", why, _codes("answers: labels", python))
@@ -131,8 +140,11 @@ def _private(summary: Summary, policy: Policy | None, trainer: str) -> Step:
         why += (
             " It trains a network; tree models cannot be trained this way. For a table, add standardise: true to data."
         )
+    title = f"Train with differential privacy {how}, epsilon {epsilon:g}"
+    if "loss" in summary.context.settings:
+        return Step(title, f"{why} PrivateTrainer trains classifiers; for this model take a library such as Opacus.")
     return Step(
-        f"Train with differential privacy {how}, epsilon {epsilon:g}",
+        title,
         why,
         _codes(
             f"trainer: {{kind: mlp, epsilon: {epsilon:g}, delta: 1.0e-5, epochs: 20}}",
@@ -167,6 +179,8 @@ def _gentler(trainer: str, *, graph: bool) -> tuple[Code, ...]:
             f"trainer: {{kind: mlp, epochs: {epochs}}}",
             "trainer = TorchTrainer(module=MyNet, early_stopping=EarlyStopping(patience=5))",
         )
+    if trainer.startswith("CausalLMTrainer"):
+        return (Code("python", f"trainer = CausalLMTrainer(module=make_model, epochs={epochs})"),)
     if found := _FOREST.search(trainer):
         return _codes(
             f"trainer: {{kind: sklearn, estimator: {found[0]}, parameters: {{min_samples_leaf: 10}}}}",
