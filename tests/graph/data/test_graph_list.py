@@ -15,7 +15,7 @@ from torch_geometric.loader import DataLoader
 
 import glasshouse.graph
 from glasshouse import InputError, Population, audit
-from glasshouse.data import records
+from glasshouse.data import features
 from glasshouse.graph.data.graph_list import _MOST, Graphs, check_one_graph
 from tests.graph.molecules import Dataset, molecules
 
@@ -93,7 +93,7 @@ def test_equal_graphs_have_equal_digests_and_any_difference_shows() -> None:
 
 def test_a_list_of_graphs_brings_its_room_along(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whoever has graphs and a training function of their own need not import glasshouse.graph."""
-    monkeypatch.setattr(records, "_MAKERS", {})
+    monkeypatch.setattr(features, "_MAKERS", {})
     monkeypatch.delitem(sys.modules, "glasshouse.graph.data.graph_list")
     assert repr(Population(GRAPHS).x) == "Graphs(12)"
 
