@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from dataclasses import dataclass
 
 import numpy as np
@@ -146,6 +147,17 @@ class SortedScores:
         # half a step above: a mean of such values must not equal a score
         above = highest + ((highest - float(max(lower))) if lower else 1.0) / 2
         return max(above, math.nextafter(highest, math.inf))  # beside a very large score, a half is nothing
+
+    def members_in_top(self, count: int) -> int | None:
+        """How many of so many highest scores are members'; None if that depends on the order of tied scores."""
+        inside, outside = self.inside[::-1], self.outside[::-1]  # falling
+        possible = range(max(0, count - len(outside)), min(count, len(inside)))
+        # the first number of members at which one more would be beaten by the last of the non-members that were taken
+        taken = possible.start + bisect_left(possible, True, key=lambda i: bool(inside[i] <= outside[count - i - 1]))
+        rest = count - taken
+        last = [*inside[:taken][-1:], *outside[:rest][-1:]]
+        following = [*inside[taken : taken + 1], *outside[rest : rest + 1]]
+        return None if last and following and min(last) == max(following) else taken
 
     @property
     def _sides(self) -> list[FloatArray]:

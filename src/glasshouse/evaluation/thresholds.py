@@ -53,7 +53,7 @@ def simulated_summaries(scored: Scored, fprs: Sequence[float]) -> list[Simulated
             reached=tuple(reached for _, reached in rates),
             cuts=tuple(ordered.cut_at(fpr) for fpr in fprs),
             first_fpr=ordered.first_fpr,
-            shares_right=shares_right(values, mask),
+            shares_right=shares_right(values, mask, ordered=ordered),
         )
 
     return side_by_side(summary, scored, records=len(scored[0][0]) if len(scored) else 0)

@@ -56,8 +56,9 @@ of them the error falls to 0.79 of that of fair coins, and with very many to 0.7
 
 from __future__ import annotations
 
+import functools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -65,10 +66,11 @@ import numpy as np
 from scipy.optimize import brentq
 from scipy.special import betainc, expit, gammaln, log_expit, log_ndtr, logit, ndtr, ndtri
 
-from glasshouse.core.arrays import BoolArray, FloatArray, IntArray
+from glasshouse.core.arrays import BoolArray, FloatArray, Positions
 from glasshouse.core.errors import InputError
 from glasshouse.core.randomness import generator
 from glasshouse.evaluation.intervals import delong, lowest_rate
+from glasshouse.evaluation.roc import SortedScores
 
 _FRACTIONS = (0.0002, 0.001, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.35)
 
@@ -121,12 +123,12 @@ def count_right(scores: FloatArray, members: BoolArray, design: Design) -> Guess
     return _guesses(scores, members, [design])[design]
 
 
-def shares_right(scores: FloatArray, members: BoolArray) -> tuple[float, ...]:
+def shares_right(scores: FloatArray, members: BoolArray, *, ordered: SortedScores | None = None) -> tuple[float, ...]:
     """How many guesses of each of `DESIGNS`, and at last of `EVERY_RECORD`, are right, as shares at even odds.
 
-    At even odds means: as if half of the records were members.
+    At even odds means: as if half of the records were members. ``ordered`` are the same scores sorted, if known.
     """
-    counted = _guesses(scores, members, [*DESIGNS, EVERY_RECORD]).values()
+    counted = _guesses(scores, members, [*DESIGNS, EVERY_RECORD], ordered=ordered).values()
     shares = np.array([guesses.correct / guesses.made if guesses.made else 0.5 for guesses in counted])
     with np.errstate(divide="ignore"):  # all right, or none: the odds are infinite, and the share stays what it is
         return tuple(expit(logit(shares) - logit([guesses.prior for guesses in counted])).tolist())
@@ -137,24 +139,47 @@ def sized(members: BoolArray) -> Mapping[Design, Guesses]:
     return _guesses(np.zeros(len(members)), members, DESIGNS)
 
 
-def _guesses(scores: FloatArray, members: BoolArray, designs: Sequence[Design]) -> dict[Design, Guesses]:
+@dataclass(frozen=True, eq=False)
+class _Ranking:
+    """Records by their scores, the highest first; tied ones are shuffled, which is drawn only where it matters."""
+
+    scores: FloatArray
+    members: BoolArray
+    ordered: SortedScores
+    shuffled: Callable[[], Positions]
+
+    @functools.cached_property
+    def _ranked(self) -> BoolArray:
+        order = self.shuffled()
+        return self.members[order[np.argsort(-self.scores[order], kind="stable")]]
+
+    def members_in_top(self, count: int) -> int:
+        found = self.ordered.members_in_top(count)
+        return int(np.count_nonzero(self._ranked[:count])) if found is None else found
+
+
+def _guesses(
+    scores: FloatArray, members: BoolArray, designs: Sequence[Design], *, ordered: SortedScores | None = None
+) -> dict[Design, Guesses]:
     random = generator(len(scores), "order of tied scores")
-    shuffled, ranked = random.permutation(len(scores)), np.argsort(-scores)  # positions, the highest score first
-    if ((falling := scores[ranked])[1:] == falling[:-1]).any():  # tied ones are shuffled, which a slower sort keeps
-        ranked = shuffled[np.argsort(-scores[shuffled], kind="stable")]
-    surplus, kept = 2 * int(members.sum()) - len(members), np.ones(len(members), dtype=np.bool_)
+    shuffled = functools.cache(lambda: random.permutation(len(scores)))  # drawing takes as long as sorting
+    everyone = balanced = _Ranking(scores, members, ordered or SortedScores.of(scores, members), shuffled)
+    surplus = 2 * int(members.sum()) - len(members)
     if abs(surplus) > 3 * math.sqrt(len(members)):  # fair coins may well differ by less
+        order, kept = shuffled(), np.ones(len(members), dtype=np.bool_)  # who stays so that membership is a fair coin
         larger = np.flatnonzero(members if surplus > 0 else ~members)
-        kept[random.permutation(larger)[: abs(surplus)]] = False  # who stays so that membership is a fair coin
-    everyone, balanced = (np.append(0, np.cumsum(members[some])) for some in (ranked, ranked[kept[ranked]]))
+        kept[random.permutation(larger)[: abs(surplus)]] = False
+        some, place = (scores[kept], members[kept]), np.cumsum(kept) - 1
+        balanced = _Ranking(*some, SortedScores.of(*some), lambda: place[order[kept[order]]])
     return {design: _counted(design, balanced if design.both else everyone) for design in designs}
 
 
-def _counted(design: Design, found: IntArray) -> Guesses:
-    """From the number of members among so many highest scores, [1 + N]."""
-    count, inside = len(found) - 1, int(found[-1])
+def _counted(design: Design, ranking: _Ranking) -> Guesses:
+    count = len(ranking.members)
+    inside = ranking.members_in_top(count)
     top, bottom = (_size(share, count) for share in design)
-    right_top, right_bottom = int(found[top]), bottom - (inside - int(found[count - bottom]))
+    right_top = ranking.members_in_top(top)
+    right_bottom = bottom - (inside - ranking.members_in_top(count - bottom))
     if design.both:
         return Guesses(right_top + right_bottom, top + bottom, count)
     if top:
