@@ -122,8 +122,8 @@ def _groups(groups: Sequence[GroupLeak], summary: Summary, place: str) -> dict[s
         above = []
         if (first := best.first_flags) is not None and (inside := summary.members) is not None:
             known: dict[str, Any] = {"tpr": first.tpr, "tpr_interval": first.tpr_interval, "fpr": first.fpr}
-            counts = {"members": inside, "non_members": summary.records - inside}
-            above.append(GroupLeak(column="", group="all records", **counts, **known))
+            known |= {"members": inside, "non_members": summary.records - inside}
+            above.append(GroupLeak(column="", group="all records", **known))
         rows = [*above, *groups, *combined]
         drawn = groups_picture(rows, overall=None, figure="tpr", name="flagged per 1\u00a0000", leak=leak)
         caption = f"Flagged at {best.title}'s own threshold: members (filled dots) and non-members (hollow)."
