@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -65,17 +64,10 @@ def advise(
         True
     """
     check_advisable(data, shadows=shadows, minutes=minutes, place="minutes")
-    began, options = time.perf_counter(), options | {"shadows": shadows, "seed": seed}
+    options |= {"shadows": shadows, "seed": seed}
+    how: dict[str, Any] = {"minutes": minutes, "most_accuracy": most_accuracy, "confidence": confidence}
     with trials_of(audit_of(data), data, as_trainer(trainer), attacker, pool, apart=True, **options) as trials:
-        found = trials.advice(
-            trials.proposed(defences),
-            trials.as_it_is(model, members, progress=progress),
-            minutes=minutes,
-            began=began,
-            most_accuracy=most_accuracy,
-            confidence=confidence,
-            progress=progress,
-        )
+        found = trials.advice(model, members, defences=defences, progress=progress, **how)[1]
     if not found.tried and minutes is not None and too_long(minutes) in found.left_out.values():
         raise InputError(f"minutes: {minutes:g} is too little for any defence. Give more.")
     return found

@@ -249,14 +249,6 @@ def _by_unit(rows: _Judged, units: Units | None, *, seed: int) -> _Judged:
     )
 
 
-def _unit_settings(units: Units | None) -> dict[str, str]:
-    """What a report says about the units; nothing without them."""
-    if units is None:
-        return {}
-    many = f"{len(units)} {units.word}s with {len(units.rows)} records, at most {int(units.sizes.max())} of one"
-    return {"unit": units.word, "units": many}
-
-
 def _columns_of(known: Known, units: Units, *, seed: int) -> FloatArray:
     """[U, F] what is known about units without the target: means over their rows, and how many rows they have."""
     columns = [units.sizes[:, None].astype(np.float64)]
@@ -296,7 +288,9 @@ def audit_view(
     judged = _Judged(rows, members, labels, columns, known or Known(labels=labels), draw, surroundings)
     judged = _by_unit(judged, units, seed=context.seed or 0)
     view, members, labels, groups, known, draw, surroundings, left_out_units = judged
-    context = dataclasses.replace(context, settings={**context.settings, **_unit_settings(units)})
+    if units is not None:
+        many = f"{len(units)} {units.word}s with {len(units.rows)} records, at most {int(units.sizes.max())} of one"
+        context = dataclasses.replace(context, settings={**context.settings, "unit": units.word, "units": many})
     evidence, fprs = view.evidence, tuple(evaluation.fprs or ())
     if left_out_units and members is not None:  # fewer non-members are left than the rates were checked for
         fprs = tuple(fpr for fpr in fprs if allowed_wrong(fpr, int((~members).sum())) >= 1)

@@ -114,6 +114,7 @@ def audit_targets(
         options: of `glasshouse.audit` or `glasshouse.graph.audit`, but not ``model`` and ``members``.
 
     Example:
+        >>> import numpy as np
         >>> from sklearn.tree import DecisionTreeClassifier
         >>> from glasshouse import SklearnTrainer
         >>> rng = np.random.default_rng(0)

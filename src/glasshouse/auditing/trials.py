@@ -86,7 +86,8 @@ def trials_of(
         beside = pool is not None and not apart
         others = folder.with_name(f"{folder.name}-defences") if beside else folder
         own = folder if beside else folder / "as-it-is"
-        yield Trials(run=run, data=data, trainer=trainer, attacker=attacker, own=own, others=others, options=options)
+        known: dict[str, Any] = {"run": run, "data": data, "trainer": trainer, "attacker": attacker, "apart": apart}
+        yield Trials(**known, own=own, others=others, options=options)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -99,6 +100,7 @@ class Trials:
     attacker: Attacker
     own: Path  # the pool of the model as it is
     others: Path  # where the pools of the defences are, by name
+    apart: bool  # whether minutes are for all of it, and not for what follows the audit of the model as it is
     options: Mapping[str, Any]  # of every audit
 
     def proposed(self, defences: Sequence[Defence] | None) -> list[Defence]:
@@ -187,16 +189,19 @@ class Trials:
 
     def advice(
         self,
-        defences: Sequence[Defence],
-        found: _AsItIs,
+        model: Any,
+        members: ArrayLike | None,
         *,
+        defences: Sequence[Defence] | None = None,
         minutes: float | None,
-        began: float,  # when the clock of these minutes did
         most_accuracy: float = 0.01,
         confidence: float = 0.95,
         progress: bool | None,
-    ) -> Advice:
-        """What each defence gains and costs, and which one is advised."""
+    ) -> tuple[AuditResult, Advice]:
+        """The audit of the model as it is; what each defence gains and costs, and which one is advised."""
+        began, defences = time.perf_counter(), self.proposed(defences)  # refused now if there is none
+        found = self.as_it_is(model, members, progress=progress)
+        began = began if self.apart else time.perf_counter()
         count = 2 + len(defences)  # intervals: of the model as it is, of each defence and of the fresh target
         corrected: dict[str, Any] = {"fpr": _common_rate(found.result), "confidence": 1 - (1 - confidence) / count}
         before = _figures(AS_IT_IS, found.result, seconds=found.seconds, **corrected)
@@ -221,7 +226,7 @@ class Trials:
                 again = again._replace(result=self.audit(AS_IT_IS, other))
             fresh = self.measured(chosen[0], again, **corrected)
             fresh = dataclasses.replace(fresh, name=f"{chosen[0].name}, fresh target")
-        return Advice(
+        advice = Advice(
             fpr=corrected["fpr"],
             before=before,
             tried=tuple(one for _, one in sorted(tried, key=lambda pair: pair[1].simulated)),
@@ -231,6 +236,7 @@ class Trials:
             most_accuracy=most_accuracy,
             confidence=confidence,
         )
+        return found.result, advice
 
 
 def _common_rate(result: AuditResult) -> float | None:
@@ -332,7 +338,5 @@ def audit_and_advise(
         raise InputError("trainer: missing; defences are other ways to train. Pass the target's, or leave out advise.")
     options |= {"shadows": shadows, "seed": seed}
     with trials_of(run, data, as_trainer(known), attacker, pool, apart=False, **options) as trials:
-        proposed = trials.proposed(None)  # refused now if there is none, and not after the audit
-        found = trials.as_it_is(model, members, progress=progress)
-        advice = trials.advice(proposed, found, minutes=budget, began=time.perf_counter(), progress=progress)
-    return found.result.advised(advice)
+        result, advice = trials.advice(model, members, minutes=budget, progress=progress)
+    return result.advised(advice)

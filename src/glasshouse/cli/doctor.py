@@ -188,24 +188,23 @@ def attacks() -> None:
 
 def _needs(attack: type[Attack[Any]]) -> str:
     """What an attack needs and costs, in two short sentences."""
-    needs = ["a graph"] if attack.kind == "graph" else []
-    needs += ["shadow models" if attack.least_models else "no shadow model"]
-    needs += ["the probabilities of all classes"] if attack.needs_logits else []
-    needs += ["records known to be outside"] if attack.needs_public else []
-    needs += ["losses from the training"] if attack.needs_trace else []
-    needs += ["a loss with parts"] if attack.needs_parts else []
-    reference = "reference" in getattr(attack, "looks_at", ())
-    needs += ["the model before fine-tuning"] if reference else []
-    cost = (
-        "two queries per record, one of them to the model before fine-tuning" if reference else "one query per record"
-    )
+    graph, reference = attack.kind == "graph", "reference" in getattr(attack, "looks_at", ())
+    needs = {
+        "a graph": graph,
+        "shadow models" if attack.least_models else "no shadow model": True,
+        "the probabilities of all classes": attack.needs_logits,
+        "records known to be outside": attack.needs_public,
+        "losses from the training": attack.needs_trace,
+        "a loss with parts": attack.needs_parts,
+        "the model before fine-tuning": reference,
+    }
+    cost = "two queries per record, one of them to the model before fine-tuning"
     if attack.least_models:
-        cost = "one query per record and model"
-        if attack.kind == "graph":
-            cost = "queries about sampled graphs, for each model"
-        elif not attack.quick_simulation:
-            cost += ", and learning from simulated targets"
-    return f"Needs {' and '.join(needs)}. Costs {cost}."
+        learning = "" if attack.quick_simulation else ", and learning from simulated targets"
+        cost = "queries about sampled graphs, for each model" if graph else f"one query per record and model{learning}"
+    elif not reference:
+        cost = "one query per record"
+    return f"Needs {' and '.join(name for name, needed in needs.items() if needed)}. Costs {cost}."
 
 
 @app.command()

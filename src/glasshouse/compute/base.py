@@ -66,11 +66,9 @@ class Elsewhere(Compute):
             with self._workers(len(tasks)) as workers:
                 yield from workers.run(function, shared, tasks)
 
-    @contextmanager
-    def opened(self) -> Iterator[Compute]:
+    def opened(self) -> AbstractContextManager[Compute]:
         """The same, with workers that stay until the end of the block."""
-        with self._workers(None) as workers:
-            yield workers
+        return self._workers(None)
 
     def _workers(self, tasks: int | None) -> AbstractContextManager[Workers]:
         """Workers for one run of so many tasks, or without a number for more runs."""

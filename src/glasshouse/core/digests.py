@@ -22,7 +22,11 @@ def digest_arrays(arrays: Sequence[Any], *, features: Sequence[Any] = ()) -> str
     digest = hashlib.sha256()
     for one, by_value in (*((one, True) for one in features), *((one, False) for one in arrays)):
         values = as_array(one)
-        if _long_texts(values):
+        if values.dtype.kind == "U":
+            long = values.dtype.itemsize > 4 * _SHORT  # a fixed-width array should not hold such texts
+        else:
+            long = values.dtype == object and max((len(str(text)) for text in values.reshape(-1)), default=0) > _SHORT
+        if long:
             digest.update(f"text{values.shape}".encode())
             for text in values.reshape(-1):
                 digest.update(_sized(text))
@@ -62,13 +66,6 @@ def _row_bytes(x: Any) -> Iterator[bytes]:
     kind = np.dtype(np.float64) if _equals_floats(values) else values.dtype
     for block in _blocks(values):  # one at a time: all at once would be a second copy of the data
         yield from (row.tobytes() for row in np.asarray(block, dtype=kind))
-
-
-def _long_texts(values: NDArray[Any]) -> bool:
-    """Whether an array of texts has some that a fixed-width array should not hold."""
-    if values.dtype.kind == "U":
-        return values.dtype.itemsize > 4 * _SHORT
-    return values.dtype == object and max((len(str(one)) for one in values.reshape(-1)), default=0) > _SHORT
 
 
 def _sized(text: Any) -> bytes:

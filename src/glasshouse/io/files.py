@@ -386,8 +386,11 @@ def check_page(path: Path | str) -> None:
             raise InputError(f"{path}: is a folder; give a file for the page, such as {path / 'report.html'}.")
         if path.exists() and not path.is_file():  # a device such as /dev/null would be replaced by a file
             raise InputError(f"{path}: is not a plain file. Give a file for the page.")
-        if path.exists() and path.stat().st_size and not _marked(path):
-            raise InputError(f"{path}: is not a page of Glasshouse, so it is not overwritten. Choose another file.")
+        if path.exists() and path.stat().st_size:
+            with path.open("rb") as file:
+                opening = file.read(4096)
+            if not any(mark.encode() in opening for mark in _MARKS):
+                raise InputError(f"{path}: is not a page of Glasshouse, so it is not overwritten. Choose another file.")
         clean_leftovers(path.parent)
         _probe(path)
 
@@ -428,12 +431,6 @@ def _check_replaceable(path: Path) -> None:
     above, known = path.parent.stat(), path.stat()
     if above.st_mode & stat.S_ISVTX and os.geteuid() not in (0, above.st_uid, known.st_uid):
         raise InputError(f"{path}: belongs to another user, so it cannot be replaced. Choose another folder.")
-
-
-def _marked(path: Path) -> bool:
-    with path.open("rb") as file:
-        opening = file.read(4096)
-    return any(mark.encode() in opening for mark in _MARKS)
 
 
 def _probe(path: Path) -> None:

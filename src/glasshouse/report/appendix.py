@@ -293,7 +293,7 @@ def render_appendix_record(appendix: Appendix) -> str:
         "seed": context.seed,
         "data_fingerprint": context.fingerprint,
         "attacks": [
-            {"attack": one.name, **{column.name: _number(column.of(one)) for column in appendix.columns}}
+            {"attack": one.name} | {column.name: _number(column.of(one)) for column in appendix.columns}
             for one in appendix.summary.attacks
         ],
         "thresholds": [{"status": one.status, "finding": one.line} for one in appendix.findings],

@@ -42,7 +42,12 @@ def choose(summaries: Mapping[str, Summary], attack: str | None = None) -> Choic
         raise InputError(f"runs: no false-positive rate was measured in all of them ({told}). Use the same rates.")
     fewest = min(summary.records - (summary.members or 0) for summary in summaries.values())
     fpr = next((fpr for fpr in sorted(shared) if allowed_wrong(fpr, fewest) >= ENOUGH), max(shared))
-    allowed, attacks = allowed_wrong(fpr, fewest), _common(summaries)
+    measured = [  # attacks that know the members are limits, and not attacks
+        [one.name for one in summary.attacks if one.metrics is not None and not one.knows_truth]
+        for summary in summaries.values()
+    ]
+    attacks = tuple(name for name in measured[0] if all(name in names for names in measured))
+    allowed = allowed_wrong(fpr, fewest)
     if attack is not None:
         _check_wanted(attack, attacks, summaries)
         return Choice(fpr, allowed, attack, f"The compared attack is {attack}, as requested.", attacks)
@@ -66,15 +71,6 @@ def choose(summaries: Mapping[str, Summary], attack: str | None = None) -> Choic
 
 def _by_run(summaries: Mapping[str, Summary], says: Callable[[Summary], str]) -> str:
     return "; ".join(f"{name}: {says(summary)}" for name, summary in summaries.items())
-
-
-def _common(summaries: Mapping[str, Summary]) -> tuple[str, ...]:
-    """Attacks that every run measured; those that know the members are limits, and not attacks."""
-    first, *others = (
-        [one.name for one in summary.attacks if one.metrics is not None and not one.knows_truth]
-        for summary in summaries.values()
-    )
-    return tuple(name for name in first if all(name in names for names in others))
 
 
 def _check_wanted(attack: str, attacks: tuple[str, ...], summaries: Mapping[str, Summary]) -> None:
@@ -304,7 +300,11 @@ def compare(runs: Mapping[str, Run], *, attack: str | None = None, confidence: f
             shared: Any = {"resampling": _resampling(baseline, tables[name]), "comparisons": len(runs) - 1}
             tpr = tpr_difference(*pair, fpr=choice.fpr, confidence=confidence, **shared)
             auc = auc_difference(*pair, confidence=confidence, **shared)
-        found.append(ComparedRun(len(found) + 1, name, summary, *_figures(name, summary, choice), tpr, auc))
+        compared = summary.attack(choice.attack)
+        at_rate = None if compared.metrics is None else compared.metrics.rate_at(choice.fpr)
+        if at_rate is None:
+            raise InputError(f"{name}: {choice.attack} was not measured at the compared rate. Run the audit again.")
+        found.append(ComparedRun(len(found) + 1, name, summary, compared, at_rate, tpr, auc))
     return Comparison(tuple(found), choice, compare_verdict(found, choice), compare_notes(found, choice))
 
 
@@ -328,12 +328,3 @@ def _by_id(name: str, records: Table, attack: str) -> Table:
             raise InputError(f"{name}: {told}")
     columns = {"id": records["id"].astype(np.str_), "member": records["member"].astype(np.bool_)}
     return Table({**columns, "score": records[f"{attack}_score"].astype(np.float64)}).sorted_by("id")
-
-
-def _figures(name: str, summary: Summary, choice: Choice) -> tuple[AttackFigures, RateFigure]:
-    """Of the compared attack, and its TPR at the compared rate."""
-    attack = summary.attack(choice.attack)
-    figure = None if attack.metrics is None else attack.metrics.rate_at(choice.fpr)
-    if figure is None:
-        raise InputError(f"{name}: {choice.attack} was not measured at the compared rate. Run the audit again.")
-    return attack, figure

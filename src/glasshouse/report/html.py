@@ -8,7 +8,7 @@ import hashlib
 import importlib.resources
 import json
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import jinja2
@@ -24,7 +24,7 @@ from glasshouse.report.comparison import RESAMPLED, Comparison, compare_sentence
 from glasshouse.report.decision import verdict
 from glasshouse.report.decision.first_page import exposure_of, first_page
 from glasshouse.report.decision.rating import rating_of
-from glasshouse.report.figures import FIGURES, AttackFigures, columns_at
+from glasshouse.report.figures import FIGURES, columns_at
 from glasshouse.report.format import percent, points, rate, signed, whole
 from glasshouse.report.pictures.neighbourhood import neighbourhood_picture
 from glasshouse.report.pictures.people import exposure_picture, groups_picture, risk_picture
@@ -119,7 +119,12 @@ def _groups(groups: Sequence[GroupLeak], summary: Summary, place: str) -> dict[s
     if any(one.tpr is not None for one in groups):
         cell = summary.worst_cell
         combined = [cell.group_leak] if cell is not None and len(cell.parts) > 1 else []
-        rows = [*_everyone(best, summary), *groups, *combined]
+        above = []
+        if (first := best.first_flags) is not None and (inside := summary.members) is not None:
+            known: dict[str, Any] = {"tpr": first.tpr, "tpr_interval": first.tpr_interval, "fpr": first.fpr}
+            known |= {"members": inside, "non_members": summary.records - inside}
+            above.append(GroupLeak(column="", group="all records", **known))
+        rows = [*above, *groups, *combined]
         drawn = groups_picture(rows, overall=None, figure="tpr", name="flagged per 1\u00a0000", leak=leak)
         caption = f"Flagged at {best.title}'s own threshold: members (filled dots) and non-members (hollow)."
     elif any(one.auc is not None for one in groups) and best.metrics is not None:
@@ -132,20 +137,6 @@ def _groups(groups: Sequence[GroupLeak], summary: Summary, place: str) -> dict[s
     caption += " Bars: intervals for all groups at once."
     caption += " Another colour: differs significantly." if leak else ""
     return {f"{place}_groups": drawn, f"{place}_groups_caption": caption}
-
-
-def _everyone(best: AttackFigures, summary: Summary) -> Iterator[GroupLeak]:
-    """All records as a row above their groups."""
-    if (first := best.first_flags) is not None and summary.members is not None:
-        yield GroupLeak(
-            column="",
-            group="all records",
-            members=summary.members,
-            non_members=summary.records - summary.members,
-            tpr=first.tpr,
-            tpr_interval=first.tpr_interval,
-            fpr=first.fpr,
-        )
 
 
 def _fdp(summary: Summary) -> Markup | None:

@@ -34,7 +34,7 @@ _KEYS = {"verdict_attack": "headline", "random_members": "drawn", "mismatch": "u
 
 def metrics_json(summary: Summary) -> dict[str, Any]:
     """Every figure; the same run gives the same text, so it holds no measured times."""
-    context, drawn = summary.context, summary.random_members
+    context, drawn, privacy = summary.context, summary.random_members, summary.privacy
     as_read = ("verdict_attack", "random_members", "neighbourhoods", "groups", "worst_cell", "power", "quick_estimate")
     dumped = {name: _dumped(_KINDS[name], getattr(summary, name)) for name in as_read}
     return {
@@ -51,7 +51,7 @@ def metrics_json(summary: Summary) -> dict[str, Any]:
         **{name: getattr(context, name) for name in ("stored_records", "shadows", "mode", "seed", "fingerprint")},
         "attacks": {attack.name: _attack_json(attack) for attack in summary.attacks},
         "left_out": dict(summary.left_out),
-        "privacy": _privacy_json(summary.privacy),
+        "privacy": privacy and _privacy_json(privacy),
         "drawn": drawn and {**dumped["random_members"], "found": drawn.found, "sentence": drawn.sentence()},
         "top_records": _dumped(Any, list(summary.top_records.rows())),
         **{name: dumped[name] for name in ("neighbourhoods", "groups", "worst_cell", "power")},
@@ -156,9 +156,7 @@ def _attack_from(name: str, plain: Mapping[str, Any], seconds: float) -> AttackF
     return found
 
 
-def _privacy_json(verdict: PrivacyVerdict | None) -> dict[str, Any] | None:
-    if verdict is None:
-        return None
+def _privacy_json(verdict: PrivacyVerdict) -> dict[str, Any]:
     plain: dict[str, Any] = _dumped(PrivacyVerdict, verdict)
     bound = plain.pop("epsilon")
     sentences = {"sentence": verdict.sentence(), "gaussian_sentence": verdict.gaussian_sentence()}

@@ -18,7 +18,7 @@ from glasshouse.core.outputs import unwrapped
 from glasshouse.core.randomness import seed_for
 from glasshouse.data import Population, as_members
 from glasshouse.data.texts import token_arrays
-from glasshouse.training.adapters import AdaptedBase, AdaptedModel, LoRA, Pair
+from glasshouse.training.adapters import AdaptedBase, AdaptedModel, LoRA
 from glasshouse.training.batches import batch_sizes, batches
 from glasshouse.training.trainer import ModuleTrainer, seeded
 
@@ -101,7 +101,9 @@ class CausalLMTrainer(ModuleTrainer):
             weights = [one.requires_grad_() for pair in pairs.values() for one in pair]
             with base.using(pairs) as model:
                 self._fit(model, weights, population, masks, seeds)
-        return [AdaptedModel(base, _of_model(pairs, index)).eval() for index in range(len(seeds))]
+        sides = {f"{name}:{side}": one for name, pair in pairs.items() for side, one in zip("AB", pair, strict=True)}
+        own = ({name: one[index].detach() for name, one in sides.items()} for index in range(len(seeds)))
+        return [AdaptedModel(base, weights).eval() for weights in own]
 
     def _fit(
         self, model: nn.Module, weights: list[Tensor], population: Population, masks: BoolArray, seeds: list[int]
@@ -138,12 +140,6 @@ class CausalLMTrainer(ModuleTrainer):
         if self.adapters is None:
             return super().restore(population, tensors).to(self.place)
         return AdaptedModel(self._base, {name: value.to(self.place) for name, value in tensors.items()}).eval()
-
-
-def _of_model(pairs: dict[str, Pair], index: int) -> dict[str, Tensor]:
-    """Both matrices of each layer of one of several models."""
-    sides = {f"{name}:{side}": one for name, pair in pairs.items() for side, one in zip("AB", pair, strict=True)}
-    return {name: one[index].detach() for name, one in sides.items()}
 
 
 def tokens_of(x: Any) -> tuple[Tensor, Tensor]:

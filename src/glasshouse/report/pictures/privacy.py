@@ -9,7 +9,6 @@ from typing import NamedTuple
 import numpy as np
 from markupsafe import Markup
 
-from glasshouse.core.arrays import FloatArray
 from glasshouse.evaluation import Interval, PrivacyVerdict
 from glasshouse.evaluation.privacy.bounds import gaussian_trade_off
 from glasshouse.report.pictures.axes import Axis, Frame, element, legend
@@ -54,19 +53,14 @@ def fdp_picture(privacy: PrivacyVerdict, name: str, measured: Curve) -> Markup:
     for mu, kind, css in ((gaussian, "any records", "curve s2 d1"), (independent, "independent", "curve s3 d2")):
         if mu > 0:
             lines.append((f"μ = {mu:.2f}, {kind}", css, frame.line(rates, gaussian_trade_off(rates, mu))))
-    if privacy.claim is not None:
-        allowed = _claimed(rates, privacy.claim.epsilon, privacy.claim.delta)
+    if privacy.claim is not None:  # the smallest rate under (ε, δ)-privacy (Wasserman and Zhou, 2010)
+        delta, grown = privacy.claim.delta, np.exp(min(privacy.claim.epsilon, 700.0))
+        allowed = np.maximum(0.0, np.maximum(1 - delta - grown * rates, (1 - delta - rates) / grown))
         lines.append(("claimed", "curve s1 d3", frame.line(rates, allowed)))
     parts += [element("path", d=path, css=css) for _, css, path in lines]
     parts += legend(frame, [(text, css) for text, css, _ in lines], upper=True)  # above chance
     label = f"False-negative rate against false-positive rate of {name}, beside chance and what privacy allows."
     return frame.picture(parts, label=label, css="plot fdp")
-
-
-def _claimed(fpr: FloatArray, epsilon: float, delta: float) -> FloatArray:
-    """The smallest false-negative rate under (ε, δ)-privacy (Wasserman and Zhou, 2010)."""
-    grown = np.exp(min(epsilon, 700.0))
-    return np.asarray(np.maximum(0.0, np.maximum(1 - delta - grown * fpr, (1 - delta - fpr) / grown)))
 
 
 _RADIUS = 9.0  # of a numbered circle

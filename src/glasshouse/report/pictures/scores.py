@@ -63,7 +63,11 @@ def roc_picture(curves: Mapping[str, Curve], *, style: str = "") -> Markup:
     axis = Axis(1 / (2 * most), 1.0, log=True, percent=True)
     frame = Frame(axis, axis, 440.0, 400.0)
     parts = [Markup("<style>{}</style>").format(Markup(style))] if style else []  # noqa: S704 (our own sheet)
-    parts += [*_floor(frame, 1 / most), *frame.grid("false-positive rate", "true-positive rate")]
+    # a strip for an FPR of 0: a sample of this size cannot distinguish rates below one non-member
+    left, strip = frame.px(0.0), frame.px(1 / most) - frame.px(0.0)
+    parts.append(element("rect", x=left, y=frame.top, width=strip, height=frame.floor - frame.top, css="floor"))
+    parts.append(element("text", "0", x=left + 3, y=frame.floor + 16, css="tick", text_anchor="end"))
+    parts += frame.grid("false-positive rate", "true-positive rate")
     parts.append(element("path", d=frame.line((axis.low, 1), (axis.low, 1)), css="chance"))
     drawn = _joined(curves)
     for index, curve in enumerate(drawn.values()):
@@ -104,13 +108,6 @@ def _joined(curves: Mapping[str, Curve]) -> dict[str, Curve]:
     for name, curve in curves.items():
         alike.setdefault((tuple(curve.fpr), tuple(curve.tpr)), []).append(name)
     return {" = ".join(names): curves[names[0]] for names in alike.values()}
-
-
-def _floor(frame: Frame, smallest: float) -> list[Markup]:
-    """A strip for an FPR of 0: a sample of this size cannot distinguish rates below one non-member."""
-    left, right, ceiling = frame.px(0.0), frame.px(smallest), frame.top
-    told = element("text", "0", x=left + 3, y=frame.floor + 16, css="tick", text_anchor="end")
-    return [element("rect", x=left, y=ceiling, width=right - left, height=frame.floor - ceiling, css="floor"), told]
 
 
 def _band(frame: Frame, curve: Curve) -> str:
