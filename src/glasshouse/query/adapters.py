@@ -14,7 +14,7 @@ from glasshouse.core.arrays import BoolArray, FloatArray, IntArray
 from glasshouse.core.errors import InputError, first_line
 from glasshouse.core.optional import is_module
 from glasshouse.data import Population, Records
-from glasshouse.query.native import are_dicts, class_columns, native_asker, rows_of_dicts
+from glasshouse.query.native import are_dicts, class_columns, in_class_order, native_asker, rows_of_dicts
 from glasshouse.training.sklearn import check_task, habits_of, parts_of, single_precision
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ def asker(model: Any, population: Population, *, device: str | None = None) -> C
     def careful(x: Any) -> Any:
         try:
             answer = ask(x)
-            return rows_of_dicts(answer, population) if are_dicts(answer) else answer
+            return rows_of_dicts(answer, population) if are_dicts(answer) else in_class_order(answer, population)
         except InputError:
             raise
         except Exception as error:
@@ -141,19 +141,19 @@ def module_asker(model: nn.Module, population: Population, *, device: str | None
     import torch
 
     from glasshouse.training.batches import failure_line
-    from glasshouse.training.inputs import called, first_tensor, moved, reader_for
+    from glasshouse.training.inputs import called, first_tensor, in_evaluation, moved, reader_for
 
     weights = next(model.parameters(), None)
     place = torch.device(device or (weights.device if weights is not None else "cpu"))
     if weights is not None and weights.device.type == "meta":
         raise InputError("model: its weights are on the device 'meta', which holds no numbers; load them first.")
-    model = model.to(place).eval()
+    model = model.to(place)
     read = reader_for(model, population.x)
 
     def ask(x: Any) -> Any:
         inputs = moved(read(x), place)
         try:
-            with torch.inference_mode():
+            with torch.inference_mode(), in_evaluation([model]):
                 return called(model, inputs)
         except (RuntimeError, ValueError, IndexError, TypeError) as error:
             if isinstance(error, torch.OutOfMemoryError):

@@ -196,6 +196,14 @@ def are_dicts(answer: Any) -> bool:
     return isinstance(first, Mapping) and all(name in first for name in _LISTED)
 
 
+def in_class_order(answer: Any, population: Population) -> Any:
+    """The answer; of a data frame whose columns have the names of the classes, [B, C] in their order."""
+    names, classes = ([str(one) for one in listed] for listed in (getattr(answer, "columns", ()), population.classes))
+    if not names or sorted(names) != sorted(classes):
+        return answer
+    return np.asarray(answer)[:, [names.index(one) for one in classes]]
+
+
 def rows_of_dicts(answer: Sequence[Any], population: Population) -> NDArray[np.float64]:
     """Probabilities [B, C] from lists of {"label", "score"}; a class that is not listed has 0."""
     names = {str(one): column for column, one in enumerate(population.classes.tolist())}
