@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ from glasshouse.evaluation.best import AttackCache
 from glasshouse.evidence import Evidence, read_evidence
 from glasshouse.evidence.evidence import UnitView
 from glasshouse.report import read_run, render_html
+from glasshouse.report.json_io import metrics_json, run_json, summary_from
 from glasshouse.report.redaction import Redactor
 
 
@@ -68,6 +70,20 @@ def test_persons_are_audited_and_rows_stay_inside(audited: AuditResult) -> None:
         not hidden,
     )
     assert {"risk", "risk_by", "risk_chance"} <= set(persons)
+    held = [json.loads(json.dumps(one(audited.summary()))) for one in (metrics_json, run_json)]
+    assert summary_from(*held).risk == audited.summary().risk, "a saved run of persons is read again"
+
+
+def test_equal_records_of_two_persons_are_no_fault_of_the_input() -> None:
+    """In surveys with few answers; they stay a note, and the verdict stays."""
+    random, person = np.random.default_rng(0), np.repeat(np.arange(120), 2)
+    few = random.integers(3, size=(240, 3)).astype(float)
+    trainer = SklearnTrainer(estimator=DecisionTreeClassifier())
+    found = audit(
+        Population(few, random.integers(2, size=240), unit=person), trainer=trainer, attacks=["base"], progress=False
+    )
+    assert found.context.warnings == ()
+    assert any("records of non-members equal one of a member, another person" in note for note in found.context.notes)
 
 
 def test_the_score_of_a_unit_is_the_joined_ratio_of_its_rows(audited: AuditResult) -> None:

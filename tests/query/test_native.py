@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import copy
 import sys
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import numpy as np
+import pandas as pd
+import polars as pl
 import pytest
 from catboost import CatBoost
 from lightgbm import Dataset as LightSet
 from lightgbm import train as light_train
 from sklearn.linear_model import RidgeClassifier
 from sklearn.svm import SVC, LinearSVC
+from torch import nn
 from xgboost import DMatrix
 from xgboost import train as boosted
 
@@ -128,6 +132,27 @@ def test_dicts_of_a_pipeline_are_probabilities() -> None:
 def stand_in(module: str, name: str, **attributes: Any) -> Any:
     """An object whose class says that it comes from a library that need not be installed."""
     return type(name, (), {"__module__": module, **attributes})()
+
+
+@pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame])
+def test_a_frame_that_names_its_classes_is_put_into_their_order(frame: Any) -> None:
+    """Before, members looked swapped."""
+    x, chances = np.arange(4.0)[:, None], np.array([[0.9, 0.1], [0.8, 0.2], [0.3, 0.7], [0.4, 0.6]])
+    population, places = Population(x, ["no", "no", "yes", "yes"]), (("yes", 1), ("no", 0))
+    asked = query(lambda x: chances[x[:, 0].astype(int)], population)
+    turned = query(lambda x: frame({name: chances[x[:, 0].astype(int), at] for name, at in places}), population)
+    np.testing.assert_array_equal(turned.loss, asked.loss)
+
+
+def test_a_module_is_left_in_training_as_it_was() -> None:
+    """Part by part: a user may have frozen the statistics of one."""
+    model = nn.Sequential(nn.Linear(2, 4), nn.BatchNorm1d(4), nn.BatchNorm1d(4), nn.Linear(4, 2))
+    model[2].eval()
+    before, random = copy.deepcopy(model.state_dict()), np.random.default_rng(0)
+    population = Population(random.normal(size=(20, 2)).astype(np.float32), random.integers(2, size=20))
+    query(model, population)
+    assert [part.training for part in model] == [True, True, False, True]
+    assert all(bool((value == before[name]).all()) for name, value in model.state_dict().items())
 
 
 def test_sessions_results_and_kin_are_known_by_where_they_come_from(monkeypatch: pytest.MonkeyPatch) -> None:

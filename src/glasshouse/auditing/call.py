@@ -175,7 +175,7 @@ def audit(
         evidence = evidence.with_trace(moments)
     if public:
         evidence = with_public_records(evidence, population, outside, seed=seed)
-    shared = shared_records(population.digests(), mask)
+    shared = shared_records(population.digests(), mask, population.unit)
     context = Context(
         title=title,
         about=about,

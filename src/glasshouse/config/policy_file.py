@@ -51,4 +51,6 @@ else:
 
 def read_supplied(path: Path | str) -> dict[str, str]:
     """The owner's answers in the form of an evidence file, by the key of `glasshouse.report.appendix.POINTS`."""
-    return {key: text for key, text in read_yaml(Path(path), _Supplied).model_dump().items() if text is not None}
+    return {
+        key: text for key, text in read_yaml(Path(path), _Supplied, form=True).model_dump().items() if text is not None
+    }

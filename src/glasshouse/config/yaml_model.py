@@ -47,9 +47,9 @@ def one_or_more(given: Any) -> Any:
 Section = TypeVar("Section", bound=Strict)
 
 
-def read_yaml(path: Path, section: type[Section]) -> Section:
-    """A YAML file as a checked section; an `InputError` names the file and every fault in it."""
-    content = read_settings(path)
+def read_yaml(path: Path, section: type[Section], *, form: bool = False) -> Section:
+    """A YAML file as a checked section; an `InputError` names the file and every fault. A ``form`` may be empty."""
+    content = read_settings(path, form=form)
     with guarded(path, what="a file of settings"):
         try:
             return section.model_validate(content)

@@ -180,7 +180,10 @@ def as_ids(ids: Sequence[Any] | NDArray[Any] | None, count: int, *, place: str) 
         raise InputError(f"{place}: record {first_of(missing)} has no id; every record needs one.")
     unique, counts = np.unique(names, return_counts=True)
     if len(unique) != count:
-        raise InputError(f"{place}: id {str(unique[counts > 1][0])!r} is repeated; every record needs its own id.")
+        raise InputError(
+            f"{place}: id {str(unique[counts > 1][0])!r} is repeated; every record needs its own id. "
+            "If it names a person with several records, give it as unit."
+        )
     return names
 
 

@@ -31,11 +31,11 @@ class RiskFigures:
     always_chance: float  # and if the attack guessed
     observed: tuple[int, ...]  # units by the share of their targets that identify them, in ten bins
     alike: tuple[float, ...]  # the same if all units had the same risk
-    chance: tuple[float, ...]  # the same if the attack guessed
+    guessed: tuple[float, ...]  # the same if the attack guessed
 
     def __post_init__(self) -> None:
         """A file may say anything."""
-        if {len(self.observed), len(self.alike), len(self.chance)} != {_BINS} or self.units < 1:
+        if {len(self.observed), len(self.alike), len(self.guessed)} != {_BINS} or self.units < 1:
             raise ValueError(f"risk: give {_BINS} bins of one unit or more.")
 
     @property
@@ -112,7 +112,7 @@ class UnitRisk:
             always_chance=float(chance[-1]),
             observed=tuple(observed.tolist()),
             alike=tuple(alike.tolist()),
-            chance=tuple(chance.tolist()),
+            guessed=tuple(chance.tolist()),
         )
 
     def of_units(self, places: IntArray) -> UnitRisk:

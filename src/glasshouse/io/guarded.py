@@ -128,8 +128,8 @@ def _check_depth(found: Any) -> None:
         depth += 1
 
 
-def read_settings(path: Path) -> dict[Any, Any]:
-    """A YAML file that holds a dictionary of plain values."""
+def read_settings(path: Path, *, form: bool = False) -> dict[Any, Any]:
+    """A YAML file that holds a dictionary of plain values; a ``form`` may have none."""
     if file_size(path) > _BYTES:
         raise InputError(f"{path}: is larger than {_BYTES >> 10} KiB, which is too large for a file of settings.")
     with guarded(path, what="YAML"):
@@ -139,6 +139,8 @@ def read_settings(path: Path) -> dict[Any, Any]:
         except yaml.YAMLError as error:
             told = " ".join(str(error).split()[:100])
             raise InputError(f"{path}: is not YAML: {shortened(told, most=300, quoted=False)}") from error
+    if form and found is None:
+        return {}
     if not isinstance(found, dict):
         raise InputError(f"{path}: has no keys; write lines such as 'shadows: 8'.")
     return found

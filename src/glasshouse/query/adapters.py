@@ -72,7 +72,7 @@ def asker(
     def careful(x: Any) -> Any:
         try:
             answer = ask(x)
-            return rows_of_dicts(answer, population) if are_dicts(answer) else answer
+            return rows_of_dicts(answer, population) if are_dicts(answer) else in_class_order(answer, population)
         except InputError:
             raise
         except Exception as error:
@@ -144,19 +144,19 @@ def module_asker(model: nn.Module, population: Population, *, device: str | None
     import torch
 
     from glasshouse.training.batches import failure_line
-    from glasshouse.training.inputs import called, first_tensor, moved, reader_for
+    from glasshouse.training.inputs import called, first_tensor, in_evaluation, moved, reader_for
 
     weights = next(model.parameters(), None)
     place = torch.device(device or (weights.device if weights is not None else "cpu"))
     if weights is not None and weights.device.type == "meta":
         raise InputError("model: its weights are on the device 'meta', which holds no numbers; load them first.")
-    model = model.to(place).eval()
+    model = model.to(place)
     read = reader_for(model, population.x)
 
     def ask(x: Any) -> Any:
         inputs = moved(read(x), place)
         try:
-            with torch.inference_mode():
+            with torch.inference_mode(), in_evaluation([model]):
                 return called(model, inputs)
         except (RuntimeError, ValueError, IndexError, TypeError) as error:
             if isinstance(error, torch.OutOfMemoryError):
@@ -344,6 +344,14 @@ def are_dicts(answer: Any) -> bool:
     first = answer[0]
     first = first[0] if isinstance(first, list) and first else first
     return isinstance(first, Mapping) and all(name in first for name in _LISTED)
+
+
+def in_class_order(answer: Any, population: Population) -> Any:
+    """The answer; of a data frame whose columns have the names of the classes, [B, C] in their order."""
+    names, classes = ([str(one) for one in listed] for listed in (getattr(answer, "columns", ()), population.classes))
+    if not names or sorted(names) != sorted(classes):
+        return answer
+    return np.asarray(answer)[:, [names.index(one) for one in classes]]
 
 
 def rows_of_dicts(answer: Sequence[Any], population: Population) -> NDArray[np.float64]:

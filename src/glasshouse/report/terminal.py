@@ -37,7 +37,8 @@ def print_summary(summary: Summary, console: Console, *, policy: Policy | None =
     console.print(f"[bold]{_safe(rating.word)}.[/bold] {_safe(said)}", highlight=False)
     findings = [one.line for one in rating.findings if rating.own or (verbose and one.status == "failed")]
     for line in [*_facts(summary, rating, policy), *findings]:
-        console.print(_safe(line), highlight=False)
+        if line not in said:
+            console.print(_safe(line), highlight=False)
     console.print()
     console.print(_attacks(summary, verbose=verbose))
     for name, reason in summary.left_out.items():  # below the table: a sentence in a cell would push out the others

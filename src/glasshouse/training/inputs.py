@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -48,7 +49,8 @@ def reader_for(model: nn.Module, x: Any) -> Callable[[Any], Inputs]:
     if isinstance(given, dict):
         raise InputError(
             f"module: it cannot be called with {', '.join(given)}: {error}. The keys of a dict are the names of the "
-            f"arguments of forward; leave_out=[…] leaves one out."
+            f"arguments of forward; leave_out=[…] leaves one out. A module of one dict is wrapped in one whose "
+            f"forward(self, **batch) gives it batch."
         )
     if (also := _failure(model, moved(as_floats(few), device))) is None:
         return as_floats
@@ -160,12 +162,23 @@ def _is_text(column: Any) -> bool:
 
 def answered(model: nn.Module, inputs: Inputs, call: Callable[[nn.Module], Any] | None = None) -> Any:
     """What a module answers in evaluation; it and the random numbers are left as they were."""
-    training, device = model.training, first_tensor(inputs).device
+    device = first_tensor(inputs).device
+    with torch.random.fork_rng([device] if device.type == "cuda" else []), torch.no_grad(), in_evaluation([model]):
+        return called(model, inputs) if call is None else call(model)
+
+
+@contextlib.contextmanager
+def in_evaluation(models: Iterable[nn.Module]) -> Iterator[None]:
+    """No dropout, and no new statistics of BatchNorm; then each part is in training again that was before."""
+    given = list(models)
+    training = [part for model in given for part in model.modules() if part.training]
+    for model in given if training else ():
+        model.eval()
     try:
-        with torch.random.fork_rng([device] if device.type == "cuda" else []), torch.no_grad():
-            return called(model.eval(), inputs) if call is None else call(model.eval())
+        yield
     finally:
-        model.train(training)
+        for part in training:
+            part.training = True
 
 
 def _failure(model: nn.Module, inputs: Inputs) -> str | None:

@@ -120,6 +120,7 @@ def test_what_the_owner_supplies_in_a_form_stands_beside_its_clause_and_is_open_
     assert [line.split(":")[0] for line in form.read_text().splitlines() if re.match(r"# \w+: $", line)] == [
         f"# {key}" for key in POINTS
     ]
+    assert f"{len(POINTS)} points still need your input" in appendix(run, "--supply", form), "nothing is answered yet"
     form.write_text(form.read_text().replace("# officer_advice: ", 'officer_advice: "Agreed <b>on 3 March</b>."'))
     told = appendix(run, "--supply", form)
     assert f"{len(POINTS) - 1} points still need your input" in told

@@ -12,6 +12,7 @@ from scipy.stats import t
 from glasshouse.attacks.base import expected_confidence
 from glasshouse.core.arrays import BoolArray, FloatArray
 from glasshouse.core.threads import side_by_side
+from glasshouse.data.units import Units
 from glasshouse.evaluation.intervals import delong
 from glasshouse.evaluation.roc import auc
 from glasshouse.evidence import Evidence
@@ -135,11 +136,12 @@ def _moved_members(scores: FloatArray, members: BoolArray) -> tuple[str, ...]:
     )
 
 
-def shared_records(digests: NDArray[Any], members: BoolArray) -> Finding:
+def shared_records(digests: NDArray[Any], members: BoolArray, unit: Units | None = None) -> Finding:
     """A finding if non-members equal members, by digests [N] that are equal if records are."""
     return _said(
         np.isin(digests[~members], digests[members]),
         "have the same features and label as a member, so the model was trained on them too",
+        unit,
     )
 
 
@@ -166,14 +168,21 @@ def shared_losses(evidence: Evidence, members: BoolArray) -> Finding:
     equal = np.zeros_like(members)
     equal[alike] = [key in inside for key in keys.tolist()]
     return _said(
-        equal[~members], "have exactly the losses of a member under all models, so they seem to be the same records"
+        equal[~members],
+        "have exactly the losses of a member under all models, so they seem to be the same records",
+        evidence.unit,
     )
 
 
-def _said(equal: BoolArray, what: str) -> Finding:
+def _said(equal: BoolArray, what: str, unit: Units | None) -> Finding:
     count = int(equal.sum())
     if not count:
         return Finding()
+    if unit is not None:  # which says that they are not the same
+        word = unit.word
+        return Finding(
+            notes=(f"{count} of {len(equal)} records of non-members equal one of a member, another {word}.",)
+        )
     line = (
         f"{count} of {len(equal)} non-members {what}. They count as false positives and hide what leaks: leave records "
         f"that are in both groups out of the audit."

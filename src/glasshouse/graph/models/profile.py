@@ -37,6 +37,7 @@ from glasshouse.graph.programs.reach import Reach, reach_of, reach_on_graph
 from glasshouse.graph.programs.trace import Asked, traced
 from glasshouse.query.vote_step import ShareFinder
 from glasshouse.training.batches import say_once
+from glasshouse.training.inputs import in_evaluation
 
 UNKNOWN_HOPS = 2  # for a callable that states nothing and was not measured
 _PLAIN = Arguments()  # x and edge_index
@@ -278,15 +279,8 @@ def ask_model(model: AnyModel, data: Data) -> Tensor:
 @contextlib.contextmanager
 def evaluation_mode(models: Sequence[AnyModel]) -> Iterator[None]:
     """No gradients, and no dropout: modules are put in evaluation mode and back afterwards."""
-    training = [model for model in raw_models(models) if isinstance(model, nn.Module) and model.training]
-    for model in training:
-        model.eval()
-    try:
-        with torch.no_grad():
-            yield
-    finally:
-        for model in training:
-            model.train()
+    with in_evaluation(model for model in raw_models(models) if isinstance(model, nn.Module)), torch.no_grad():
+        yield
 
 
 def _both_ways(data: Data) -> BothWays:

@@ -288,7 +288,8 @@ def _proven(privacy: PrivacyVerdict | None) -> Iterator[Look]:
     if (proven := privacy.pure if privacy.rated is None else privacy.rated) > limit:
         yield Look(
             f"lower bound on ε at most {limit:.2f}",
-            f"ε ≥ {proven:.2f} at δ = 0, among five figures; {limit:.2f} is the logarithm of {FACTOR:g}",
-            f"the attacks prove a privacy loss ε of at least {proven:.2f}, as one of five figures that are looked at "
+            f"corrected for five figures, the attacks show ε ≥ {proven:.2f} at δ = 0 (limit {limit:.2f}, the logarithm "
+            f"of {FACTOR:g})",
+            f"the attacks prove a privacy loss ε of at least {proven:.2f}, corrected for five figures "
             f"(limit {limit:.2f}: a factor of {FACTOR:g})",
         )

@@ -146,7 +146,7 @@ def risk_picture(risk: RiskFigures, *, unit: str) -> Markup:
         parts.append(
             element("rect", x=x + 1, y=y, width=frame.px(right) - x - 2, height=frame.floor - y, css="hist member")
         )
-    for counts, css in ((risk.alike, "curve s1 d1"), (risk.chance, "curve s5 d3")):
+    for counts, css in ((risk.alike, "curve s1 d1"), (risk.guessed, "curve s5 d3")):
         found = frame.steps([*edges], [*[min(count, most) for count in counts], min(counts[-1], most)])
         parts.append(element("path", d=found, css=css))
     return frame.picture(parts, label=risk.sentence(unit))
