@@ -98,10 +98,11 @@ def moments(values: FloatArray | Evidence, who: BoolArray) -> Moments:
 
     Of evidence the values are its statistic, which is made block by block: that of all is as large as the losses.
     """
-    found = np.empty((3, who.shape[1]))
+    found = [np.empty(who.shape[1]) for _ in Moments._fields]  # apart, since often only the means are used further
 
     def write(some: slice) -> None:
-        found[:, some] = _moments(who[:, some].astype(np.float64), _block(values, some))
+        for part, value in zip(found, _moments(who[:, some].astype(np.float64), _block(values, some)), strict=True):
+            part[some] = value
 
     over_records(write, who.shape[1], models=len(who))
     return Moments(*found)
@@ -117,7 +118,7 @@ def moments_among(values: FloatArray | Evidence, who: BoolArray, sets: Sequence[
 
     Where none of the others counts, moments are 0.
     """
-    found = np.zeros((3, len(sets), who.shape[1]))
+    found = [np.zeros((len(sets), who.shape[1])) for _ in Moments._fields]
 
     def write(some: slice) -> None:
         pool = LeaveOut([who[:, some].astype(np.float64), _block(values, some)], _moments)

@@ -87,10 +87,10 @@ class RMIA(ConfidenceAttack):
         if (ranked[1:] == ranked[:-1]).any():  # the order of equals, which a slower sort keeps, is that of the sums
             order = np.argsort(ratios, kind="stable")
         beaten, total = np.searchsorted(ranked, ranked - np.log(self.gamma), side="right"), weights.sum()
-        upto = np.append(0.0, np.cumsum(weights[order], out=weights))
-        scores = np.empty(len(ratios))
-        scores[order] = np.divide(np.take(upto, beaten, out=ranked), total, out=ranked)
-        return scores
+        upto = np.zeros(len(ratios) + 1)
+        np.cumsum(weights[order], out=upto[1:])
+        weights[order] = np.divide(np.take(upto, beaten, out=ranked), total, out=ranked)  # in the memory of the weights
+        return weights
 
     def _statistic(self, loss: FloatArray, expected: FloatArray) -> Statistic:
         """Log of r(x), [N], as a function of a; a = 1 leaves the mean confidence, log p(x) [N], as it is."""

@@ -265,8 +265,7 @@ def audit_evidence(
     fprs = () if counted is None else checked_rates(evaluation.fprs, counted)
     groups = as_groups(evaluation.groups, evidence.records)
     columns = groups if evidence.labels is None else {**groups, "label": evidence.labels}
-    everyone = np.arange(evidence.records)
-    draw = audited_draw(evaluation.design, members=mask, units=units, columns=columns, at=everyone)
+    draw = audited_draw(evaluation.design, members=mask, units=units, columns=columns, at=np.arange(evidence.records))
     chosen = default_attacks(attacks, DEFAULT_ATTACKS, evidence.models)
     made = chosen_attacks(chosen, mode=mode, prior=attacker.prior, seed=seed, fprs=fprs)
     left_out: dict[str, str] = {}

@@ -143,8 +143,8 @@ def stopped_code(error: KeyboardInterrupt) -> int:
 def main() -> NoReturn:
     """Entry point: each fault of the input is one line on standard error."""
     _open_outputs()
-    # read when torch is imported: its threads then leave their core to others while they wait. Beside other programs,
-    # an audit with two threads otherwise takes 1.6 times the processor time, and training a GCN on PubMed five times
+    # read when torch is imported: its threads then leave their core to others while they wait. Beside other programs
+    # an audit with two threads otherwise takes 1.6 times the processor time, and to train a GCN on PubMed five times
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     before = signal.signal(signal.SIGTERM, _terminate)
     try:

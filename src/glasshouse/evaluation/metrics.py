@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
@@ -66,8 +66,14 @@ class Metrics:
     balanced_accuracy: float  # the best mean of true-positive and true-negative rate over all thresholds
     balanced_accuracy_interval: Interval  # of the best over all thresholds; the sample's best is too high on average
     rates: tuple[Rate, ...]  # a `Rate` for each wanted FPR
-    curve: ROC  # the whole ROC
     confidence: float  # of the intervals
+    scores: FloatArray = field(repr=False)  # [N] what was evaluated
+    members: BoolArray = field(repr=False)  # [N] against whom
+
+    @property
+    def curve(self) -> ROC:
+        """The whole ROC, which is not kept: its points take three times the memory of the scores."""
+        return roc(self.scores, self.members)
 
 
 def evaluate(
@@ -106,10 +112,11 @@ def evaluate(
         balanced_accuracy=float(1 + curve.tpr[best] - curve.fpr[best]) / 2,
         balanced_accuracy_interval=balanced_accuracy_interval(curve, confidence=confidence),
         rates=tuple(_rate(curve, fpr, confidence) for fpr in wanted),
-        curve=curve,
         confidence=confidence,
+        scores=values,
+        members=mask,
     )
-    return metrics if draw is None and not units else _drawn_together(metrics, values, mask, draw, confidence)
+    return metrics if draw is None and not units else _drawn_together(metrics, curve, draw)
 
 
 def resolvable(fprs: Sequence[float] | None, non_members: int) -> tuple[float, ...]:
@@ -200,9 +207,7 @@ def _rate(curve: ROC, fpr: float, confidence: float) -> Rate:
     )
 
 
-def _drawn_together(
-    metrics: Metrics, scores: FloatArray, members: BoolArray, draw: Draw | None, confidence: float
-) -> Metrics:
+def _drawn_together(metrics: Metrics, curve: ROC, draw: Draw | None) -> Metrics:
     """The same figures [U] of units, or under a declared draw, with intervals by what was drawn together.
 
     Units of one cluster are alike, so they tell less than as many units of different ones. The variance of the AUC is
@@ -210,6 +215,7 @@ def _drawn_together(
     carry that variance, or a few large clusters do: Student's quantile has the degrees of freedom that their kurtosis
     leaves. A rate has the interval of as many independent units as would vary as much.
     """
+    scores, members, confidence = metrics.scores, metrics.members, metrics.confidence
     whole = draw is not None and bool(draw.cluster)
     clusters = draw.clusters if draw is not None and whole else np.arange(len(members))
     sides = [clusters[members], clusters[~members]]
@@ -229,7 +235,7 @@ def _drawn_together(
         flagged = (scores >= threshold).astype(np.float64)
         halves = zip((flagged[members], flagged[~members]), sides, strict=True)
         sizes = [_effective(half, own, slower) for half, own in halves]
-        return dataclasses.replace(metrics.curve, members=sizes[0], non_members=sizes[1])
+        return dataclasses.replace(curve, members=sizes[0], non_members=sizes[1])
 
     def widened(rate: Rate) -> Rate:
         if rate.first is not None:
@@ -238,7 +244,7 @@ def _drawn_together(
         low, high = min(found.low, rate.interval.low), max(found.high, rate.interval.high)
         return rate._replace(interval=Interval(low, high))
 
-    best = metrics.curve.thresholds[int(np.argmax(metrics.curve.tpr - metrics.curve.fpr))]
+    best = curve.thresholds[int(np.argmax(curve.tpr - curve.fpr))]
     return dataclasses.replace(
         metrics,
         auc_interval=interval,

@@ -41,50 +41,38 @@ from glasshouse.graph.data.checking import labelled_nodes
 from glasshouse.graph.scene import Scene
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class PlainLikeness:
-    """How simulated targets answer about nodes alone and in the whole graph."""
+def plain_likeness(plain: PlainAnswers, weights: FloatArray | None = None) -> list[Likeness]:
+    """How T simulated targets answer about nodes alone, and in the whole graph, from losses [T, n] of each.
 
-    alone: Likeness
-    whole: Likeness
-
-    @classmethod
-    def of(cls, plain: PlainAnswers, weights: FloatArray | None = None) -> PlainLikeness:
-        """From the losses of T simulated targets, [T, n] each, with weights [T, n]; all equal by default."""
-        alone, whole = (Likeness.of(loss_to_margin(losses), weights) for losses in plain)
-        return cls(alone=alone, whole=whole)
-
-    def unlikeness(self, plain: PlainAnswers) -> float:
-        """How far a target's losses, [1, n] each, are from theirs: root mean square over both queries."""
-        alone = self.alone.unlikeness(loss_to_margin(plain.alone[0]))
-        whole = self.whole.unlikeness(loss_to_margin(plain.whole[0]))
-        return float(np.hypot(alone, whole) / np.sqrt(2))
-
-    def matched(self, plain: PlainAnswers) -> PlainAnswers:
-        """A target's losses, [1, n] each, on their scale."""
-        return PlainAnswers(_matched(self.alone, plain.alone), _matched(self.whole, plain.whole))
+    With weights [T, n]; all equal by default.
+    """
+    return [Likeness.of(loss_to_margin(losses), weights) for losses in plain]
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class SampledLikeness:
-    """How simulated targets answer under sampled training sets: the own loss, and the gain of the neighbours."""
+def plain_unlikeness(like: Sequence[Likeness], plain: PlainAnswers) -> float:
+    """How far a target's losses, [1, n] each, are from theirs: root mean square over both queries."""
+    each = [one.unlikeness(loss_to_margin(losses[0])) for one, losses in zip(like, plain, strict=True)]
+    return float(np.hypot(*each) / np.sqrt(2))
 
-    own: Likeness
-    gain: Likeness
 
-    @classmethod
-    def of(cls, targets: Sequence[SampledAnswers], weights: FloatArray | None = None) -> SampledLikeness:
-        """From the answers of T simulated targets, [1, M, n] each, with weights [T, n]; all equal by default."""
-        own = np.stack([loss_to_margin(one.own).ravel() for one in targets])
-        gain = np.stack([(one.own - one.signal).ravel() for one in targets])
-        each = None if weights is None else np.tile(weights, targets[0].own.shape[1])  # [T, M * n]
-        return cls(own=Likeness.of(own, each), gain=Likeness.of(gain, each))
+def matched_plain(like: Sequence[Likeness], plain: PlainAnswers) -> PlainAnswers:
+    """A target's losses, [1, n] each, on their scale."""
+    return PlainAnswers(*map(_matched, like, plain))
 
-    def matched(self, target: SampledAnswers) -> SampledAnswers:
-        """A target's answers, [1, M, n] each, on their scale, sample by sample."""
-        own = _matched(self.own, target.own[0])
-        gain = np.stack([self.gain.matched(row) for row in (target.own - target.signal)[0]])
-        return SampledAnswers(own[None], (own - gain)[None])
+
+def matched_samples(
+    target: SampledAnswers, simulated: Sequence[SampledAnswers], weights: FloatArray | None = None
+) -> SampledAnswers:
+    """A target's answers on the scale of those of T simulated targets, [1, M, n] each, sample by sample.
+
+    Matched are the own loss and the gain of the neighbours. With weights [T, n]; all equal by default.
+    """
+    each = None if weights is None else np.tile(weights, target.own.shape[1])  # [T, M * n]
+    own = Likeness.of(np.stack([loss_to_margin(one.own).ravel() for one in simulated]), each)
+    gain = Likeness.of(np.stack([(one.own - one.signal).ravel() for one in simulated]), each)
+    losses = _matched(own, target.own[0])
+    gains = np.stack([gain.matched(row) for row in (target.own - target.signal)[0]])
+    return SampledAnswers(losses[None], (losses - gains)[None])
 
 
 def _matched(like: Likeness, losses: FloatArray) -> FloatArray:
@@ -173,12 +161,12 @@ class Learned:
             panels, group = [pool.plan.references[place][:, 0]], int(pool.plan.groups[place])
         plain, sampled = pool.of_target(scene)
         weights = prior_weights(pool.members[pool.plan.targets], prior)
-        like = PlainLikeness.of(PlainAnswers(*(losses[pool.plan.targets] for losses in pool.plain)), weights)
-        unlikeness = like.unlikeness(plain)
+        like = plain_likeness(PlainAnswers(*(losses[pool.plan.targets] for losses in pool.plain)), weights)
+        unlikeness = plain_unlikeness(like, plain)
         if unlikeness > LARGEST_UNLIKENESS:
             answers = [pool.of_shadow(k)[1].target for k in pool.plan.targets.tolist()]
-            moved = sampled._replace(target=SampledLikeness.of(answers, weights[:, pool.at]).matched(sampled.target))
-            found = self._unlike((plain, sampled), (like.matched(plain), moved))
+            moved = sampled._replace(target=matched_samples(sampled.target, answers, weights[:, pool.at]))
+            found = self._unlike((plain, sampled), (matched_plain(like, plain), moved))
             return pool.everywhere(found, plain, self._everyone), unlikeness
         asked = self._everyone if place is None else panels[0]
         known = pool.plain_features([(plain, panel) for panel in panels])
