@@ -3,13 +3,10 @@
 # they register themselves, in the order in which `reproduce all` runs them
 from glasshouse_experiments import (  # noqa: F401, I001
     accuracy,
-    accuracy_iid,
     table_1,
     thresholds,
-    thresholds_iid,
     estimated_threshold,
     rmia_beta,
-    rmia_beta_iid,
     mismatch,
     authors,
     samplers,
@@ -19,8 +16,6 @@ from glasshouse_experiments import (  # noqa: F401, I001
     roc,
     dp_bound,
     beyond,
-    beyond_iid,
-    beyond_samplers,
     ablation,
 )
 from glasshouse_experiments.experiment import EXPERIMENTS

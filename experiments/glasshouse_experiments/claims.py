@@ -18,7 +18,7 @@ from glasshouse import InputError
 from glasshouse.io.files import write_file
 from glasshouse_experiments.authors import MARK
 from glasshouse_experiments.causes import CAUSES, cause_of
-from glasshouse_experiments.clock_page import LOOP, OURS
+from glasshouse_experiments.clocks import LOOP, OURS
 from glasshouse_experiments.counting import TREE, counts_table, run_cells
 from glasshouse_experiments.fidelity import fidelity_table, kept_rows
 from glasshouse_experiments.rivals import rivals_count

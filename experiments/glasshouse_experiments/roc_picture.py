@@ -41,7 +41,7 @@ class Line(NamedTuple):
 
 
 def roc_figure(lines: Sequence[Line], *, title: str, together: bool, lowest: float) -> str:
-    """A complete SVG file below its title: one panel for each mode, or one for both with offline dashed; the key is beside them.
+    """A complete SVG file: one panel for each mode, or one for both with offline dashed; the key is beside them.
 
     Hollow marks with a bar of one standard deviation are printed points; those of one rate stand side by side. A point
     below the axes stands on their edge.

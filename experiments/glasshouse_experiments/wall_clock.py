@@ -15,8 +15,7 @@ from glasshouse.evaluation import run_attack
 from glasshouse.graph import GBASE, Scene
 from glasshouse_experiments.bench import Bench
 from glasshouse_experiments.cells import Cell, compared
-from glasshouse_experiments.clock_page import BUSY, LOOP, OURS, clock_page
-from glasshouse_experiments.clock_picture import clock_picture
+from glasshouse_experiments.clocks import BUSY, LOOP, OURS, clock_page, clock_picture
 from glasshouse_experiments.ego_nets import ego_losses
 from glasshouse_experiments.experiment import Part, experiment
 from glasshouse_experiments.lineup import gbase, singles

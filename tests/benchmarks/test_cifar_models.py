@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from glasshouse_experiments.accuracy_iid import accuracy_iid
+from glasshouse_experiments.iid import accuracy_iid
 from glasshouse_experiments.iid_bench import IidBench
 from glasshouse_experiments.iid_settings import RECORD_SETTINGS
 from glasshouse_experiments.kept_losses import kept_losses

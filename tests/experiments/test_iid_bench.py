@@ -10,8 +10,7 @@ import torch
 from glasshouse import InputError, TorchTrainer
 from glasshouse.evidence import query
 from glasshouse.training import CropAndFlip, OneCycle, WideResNet, mlp
-from glasshouse_experiments.accuracy_iid import accuracy_iid
-from glasshouse_experiments.iid import iid
+from glasshouse_experiments.iid import accuracy_iid, iid
 from glasshouse_experiments.iid_bench import IidBench
 from glasshouse_experiments.iid_settings import RECORD_SETTINGS, RecordSetting
 from glasshouse_experiments.settings import Preset

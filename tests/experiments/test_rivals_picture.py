@@ -5,8 +5,7 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 from glasshouse_experiments.cells import Cell
-from glasshouse_experiments.rivals import against_rivals
-from glasshouse_experiments.rivals_picture import rivals_picture
+from glasshouse_experiments.rivals import against_rivals, rivals_picture
 from glasshouse_experiments.runner import reproduce
 
 ROOT = Path(__file__).parents[2]

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from glasshouse_experiments.cells import compared
-from glasshouse_experiments.rmia_beta_iid import rmia_beta_iid
+from glasshouse_experiments.iid import rmia_beta_iid
 from tests.experiments.iid_scenes import bench_of_losses
 
 

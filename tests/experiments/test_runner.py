@@ -245,11 +245,10 @@ def test_our_own_attacks_run_on_records_and_against_mismatched_targets(
 ) -> None:
     small: dict[str, Any] = {"boosted": Boosted(rounds=5, fits=1), "folds": 2}
     own = {"stacked": small, "g-stacked": small | {"samples": (2,)}}
-    for place in ("beyond", "beyond_iid"):
-        monkeypatch.setattr(
-            f"glasshouse_experiments.{place}._made",
-            lambda name, mode, **_: create(name, shared={"mode": mode}, **own.get(name, {})),
-        )
+    monkeypatch.setattr(
+        "glasshouse_experiments.beyond._made",
+        lambda name, mode, **_: create(name, shared={"mode": mode}, **own.get(name, {})),
+    )
     kept: dict[str, Any] = {"preset": "tiny", "out": tmp_path, "pools": pools, "progress": False}
     records = reproduce("beyond", datasets=["digits"], **kept)
     assert {"stacked", "bavaria", "BASE", "LiRA (variance a record)"} <= set(records["attack"])

@@ -5,7 +5,7 @@ import pytest
 
 from glasshouse.attacks import BASE
 from glasshouse_experiments.cells import compared
-from glasshouse_experiments.thresholds_iid import thresholds_iid
+from glasshouse_experiments.iid import thresholds_iid
 from tests.experiments.iid_scenes import bench_of_losses
 
 

@@ -12,8 +12,7 @@ from glasshouse.graph.models.networks import build_gnn
 from glasshouse.graph.sampling.samplers import SAMPLERS, SamplingRequest, draw
 from glasshouse_experiments import wall_clock
 from glasshouse_experiments.cells import Cell
-from glasshouse_experiments.clock_page import BUSY, LOOP, OURS, clock_page, timings
-from glasshouse_experiments.clock_picture import clock_picture
+from glasshouse_experiments.clocks import BUSY, LOOP, OURS, clock_page, clock_picture, timings
 from glasshouse_experiments.vary_m import First
 from glasshouse_experiments.wall_clock import beside_the_paper, loop_seconds
 
