@@ -25,6 +25,7 @@ from glasshouse import (
 from glasshouse.attacks import PartsBASE
 from glasshouse.evaluation import auc
 from glasshouse.query.losses import Batch
+from glasshouse.report import render_html
 from glasshouse.training import TransformersTrainer
 from glasshouse.training.adapters import AdaptedBase
 
@@ -170,6 +171,13 @@ def test_members_texts_are_found(adapters: LoRA | None, tmp_path: Any) -> None:
         population, members=halves(120), trainer=trainer, loss=loss, shadows=4, attacks=named, pool=pool, progress=False
     )
     assert np.array_equal(again.outcomes["base-parts"].scores, result.outcomes["base-parts"].scores)
+    page = " ".join(render_html(result.summary()).split())
+    gentler, tried = "CausalLMTrainer(module=make_model, epochs=30)", "the log-probability of every token"
+    for told in ("TokenLoss(top=5)", gentler, tried, "such as Opacus", "but for the likeliest continuation of texts"):
+        assert told in page, told
+    for other in ("LabelOnly", "PrivateTrainer(", "kind: mlp", "glasshouse advise", "predicted class"):
+        assert other not in page, other
+    assert result.context.settings["loss"] == "TokenLoss"
 
 
 def test_persons_are_audited_by_all_of_their_texts() -> None:

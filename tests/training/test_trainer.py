@@ -3,9 +3,11 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+import torch
 from torch import nn
 
-from glasshouse import InputError, SklearnTrainer, TorchTrainer
+from glasshouse import CausalLMTrainer, InputError, SklearnTrainer, TorchTrainer
+from glasshouse.graph import GNNTrainer, GraphClassifierTrainer, PrivateGNNTrainer
 from glasshouse.training import Trainer, mlp
 from glasshouse.training.trainer import check_trainer
 
@@ -17,6 +19,15 @@ def test_ours_and_a_plain_function_are_trainers() -> None:
     assert isinstance(SklearnTrainer(estimator=GaussianNB()), Trainer)
     assert isinstance(lambda population, members, seed: None, Trainer)
     assert not isinstance(3, Trainer)
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
+def test_a_gpu_that_is_not_there_is_refused_by_every_trainer() -> None:
+    made = {"module": lambda: nn.Linear(1, 1), "device": "cuda"}
+    trainers: list[Any] = [kind(**made) for kind in (TorchTrainer, CausalLMTrainer, GraphClassifierTrainer)]
+    for trainer in (*trainers, GNNTrainer(device="cuda:0"), PrivateGNNTrainer(epsilon=1.0, device="cuda")):
+        with pytest.raises(InputError, match="device: torch finds no GPU for 'cuda"):
+            assert trainer.place
 
 
 def test_a_model_in_place_of_a_trainer_gets_the_line_that_makes_one() -> None:

@@ -1,6 +1,6 @@
 """Attacks on language models without shadow models: what one model, and the one before fine-tuning, give away.
 
-They cost one query per text and need no training. `stacked` with a pool finds up to three times as much.
+They cost one query per text and need no training. `stacked` with a pool finds about three times as much.
 """
 
 from __future__ import annotations

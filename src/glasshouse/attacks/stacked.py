@@ -209,7 +209,7 @@ class Stacked(StackedParameters, Attack):
             self._summed(evidence, references, one, model=k)
             for (references, k), one in zip(simulated, usual, strict=True)
         ]
-        evidence = evidence.without_parts()  # what follows takes records, with all that is known about them
+        evidence = evidence.losses_alone(parts=False)  # what follows takes records, with all that is known about them
 
         def rows(number: int, records: Positions) -> NDArray[Any]:
             references, k = simulated[number]
@@ -252,7 +252,7 @@ class Stacked(StackedParameters, Attack):
         panels, group = list(zip(known.plan.panels, of_panels, strict=True))[: None if known.clear else 1], None
         if place is not None:
             panels, group = [(known.plan.references[place], own[place])], int(known.plan.groups[place])
-        found, alone = np.zeros(evidence.records), evidence.without_parts()
+        found, alone = np.zeros(evidence.records), evidence.losses_alone(parts=False)
         for panel, usual in panels:
             usual = self._summed(evidence, panel, usual)
             for records in in_blocks(np.arange(evidence.records)):
@@ -325,7 +325,7 @@ def usual_of(evidence: Evidence, references: Positions, *, mode: Mode) -> Usual:
     members = evidence.shadow_members[at_rows(references, evidence.records)]
     _check(members, mode)
     known: dict[str, Moments] = {}
-    alone = evidence.without_parts()
+    alone = evidence.losses_alone(parts=False)
     for records in in_blocks(np.arange(evidence.records)):
         part = alone.among(references, records=records)
         for name, side in _known_sides(part, mode).items():
@@ -335,9 +335,9 @@ def usual_of(evidence: Evidence, references: Positions, *, mode: Mode) -> Usual:
     usual = _usual(known, members)
     if evidence.parts is None:
         return usual
-    some = enough_parts(evidence, least=_FEW)
-    view = UnitView.of_parts(evidence.of_records(some))
-    of_parts = references if references.shape[1] == 1 else references[:, some[view.units.rows]]
+    enough = enough_parts(evidence, least=_FEW)
+    view = UnitView.of_parts(evidence.of_records(enough))
+    of_parts = references if references.shape[1] == 1 else references[:, enough[view.units.rows]]
     return usual._replace(parts=usual_of(view.rows, of_parts, mode=mode))
 
 

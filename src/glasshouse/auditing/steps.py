@@ -126,6 +126,7 @@ def train_shadows(
 
 def settings_of(trainer: Trainer | None, attacker: Attacker, evaluation: Evaluation) -> dict[str, Any]:
     """What a report shows about how an audit was run."""
+    own = attacker.query.loss if isinstance(attacker.query, OwnLoss) else None
     return {
         "trainer": "none: the model was given" if trainer is None else described(trainer),
         "shadow trainer": "as the target's" if attacker.trainer is None else described(attacker.trainer),
@@ -133,7 +134,7 @@ def settings_of(trainer: Trainer | None, attacker: Attacker, evaluation: Evaluat
         "training share": attacker.fraction,
         "threshold": evaluation.threshold,
         **({"answers": "labels alone"} if attacker.labels_only else {}),
-        **({"loss": attacker.query.name} if isinstance(attacker.query, OwnLoss) else {}),
+        **({} if own is None else {"loss": getattr(own, "__name__", type(own).__name__)}),
     }
 
 

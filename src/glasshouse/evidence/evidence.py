@@ -305,17 +305,14 @@ class Evidence:
         taken |= {"unit": None if self.unit is None else self.unit.at(at)}
         return self._part(**taken, parts=None if self.parts is None else self.parts.of_records(at))
 
-    def losses_alone(self, *, details: bool = True) -> Evidence:
+    def losses_alone(self, *, details: bool = True, parts: bool = True) -> Evidence:
         """The same evidence without logits, trace and public records, which attacks on losses do not need.
 
-        Without ``details`` of its parts too.
+        Without ``details`` of its parts too, or without the parts.
         """
-        parts = self.parts if details or self.parts is None else replace(self.parts, details={})
-        return self._part(target_logits=None, shadow_logits=None, target_trace=None, parts=parts, public=None, notes=())
-
-    def without_parts(self) -> Evidence:
-        """The same evidence without the losses of parts of records."""
-        return self._part(parts=None)
+        kept = self.parts if parts else None
+        kept = kept if details or kept is None else replace(kept, details={})
+        return self._part(target_logits=None, shadow_logits=None, target_trace=None, parts=kept, public=None, notes=())
 
     def of_parts(self) -> Evidence:
         """Evidence in which every part of a record, such as a token of a text, is a nameless record of its own."""

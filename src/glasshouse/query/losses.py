@@ -81,11 +81,6 @@ class OwnLoss(QueryOptions):
         if self.temperature != 1.0:
             raise InputError("temperature: a loss of your own has none; leave it out.")
 
-    @property
-    def name(self) -> str:
-        """What a report calls the loss."""
-        return str(getattr(self.loss, "__name__", type(self.loss).__name__))
-
     def answers(self, model: Any, population: Population) -> Answers:
         """Losses of one model, and of their parts; whether its answers are right is not known."""
         if isinstance(model, KeptAnswers):

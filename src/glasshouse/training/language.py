@@ -20,13 +20,13 @@ from glasshouse.data import Population, as_members
 from glasshouse.data.texts import token_arrays
 from glasshouse.training.adapters import AdaptedBase, AdaptedModel, LoRA
 from glasshouse.training.batches import batch_sizes, batches
-from glasshouse.training.trainer import ModuleTrainer, seeded
+from glasshouse.training.trainer import ModuleTrainer, OnDevice, seeded
 
 _IGNORED = -100  # a padded place, which has no loss
 
 
 @dataclass(frozen=True, kw_only=True)
-class CausalLMTrainer(ModuleTrainer):
+class CausalLMTrainer(OnDevice, ModuleTrainer):
     """Fine-tunes a language model to predict every next token; same seed, same weights.
 
     Args:
@@ -53,11 +53,6 @@ class CausalLMTrainer(ModuleTrainer):
     adapters: LoRA | None = None
     together: int = 8
     device: str | None = None
-
-    @property
-    def place(self) -> torch.device:
-        """Where models are trained."""
-        return torch.device(self.device or ("cuda" if torch.cuda.is_available() else "cpu"))
 
     @functools.cached_property
     def _base(self) -> AdaptedBase:
@@ -138,7 +133,7 @@ class CausalLMTrainer(ModuleTrainer):
     def restore(self, population: Population, tensors: dict[str, Tensor]) -> nn.Module:
         """A trained model again, from its stored weights or adapters."""
         if self.adapters is None:
-            return super().restore(population, tensors).to(self.place)
+            return super().restore(population, tensors)
         return AdaptedModel(self._base, {name: value.to(self.place) for name, value in tensors.items()}).eval()
 
 

@@ -35,13 +35,13 @@ from glasshouse.training.batches import (
 )
 from glasshouse.training.inputs import Inputs, called, first_tensor, moved, reader_for, refuse_missing, rows_of, told_by
 from glasshouse.training.schedules import EarlyStopping, Schedule
-from glasshouse.training.trainer import ModuleTrainer
+from glasshouse.training.trainer import ModuleTrainer, OnDevice
 
 _TOGETHER = 16  # models per batch on a CPU
 
 
 @dataclass(frozen=True, kw_only=True)
-class TorchTrainer(ModuleTrainer):
+class TorchTrainer(OnDevice, ModuleTrainer):
     """Trains a fresh module by mini-batches; same seed, same weights.
 
     Args:
@@ -99,14 +99,6 @@ class TorchTrainer(ModuleTrainer):
         if self.loss is not None:
             return self.loss(answer, y).mean()
         return mean_loss(answer, y, smoothing=self.label_smoothing)
-
-    @property
-    def place(self) -> torch.device:
-        """Where models are trained."""
-        chosen = torch.device(self.device or ("cuda" if torch.cuda.is_available() else "cpu"))
-        if chosen.type == "cuda" and not torch.cuda.is_available():
-            raise InputError(f"device: torch finds no GPU for {self.device!r}; leave device out to train on the CPU.")
-        return chosen
 
     def train_many(self, population: Population, members: BoolArray, seeds: Sequence[int]) -> list[nn.Module]:
         """Like one call for each row of ``members`` [K, N] with its seed, in a fraction of the time for small models.
@@ -247,10 +239,6 @@ class TorchTrainer(ModuleTrainer):
             if has_enough():
                 break
 
-    def restore(self, population: Population, tensors: dict[str, Tensor]) -> nn.Module:
-        """A trained module again, from its stored weights; on the device that the trainer uses."""
-        return super().restore(population, tensors).to(self.place)
-
 
 def _held_out(rule: EarlyStopping, members: BoolArray, seed: int) -> IntArray:
     """The positions of the non-members on which early stopping measures the loss; ``members`` are [N]."""
@@ -260,22 +248,18 @@ def _held_out(rule: EarlyStopping, members: BoolArray, seed: int) -> IntArray:
     return generator(seed, "early stopping").permutation(outside)[: rule.records]
 
 
+@dataclass
 class _Stopper:
     """Follows the loss on held-out records, features ``x`` and labels ``y``, and remembers the best weights."""
 
-    def __init__(
-        self,
-        rule: EarlyStopping,
-        x: Inputs,
-        y: Tensor,
-        read: Callable[[Any], Tensor],
-        mean_loss: Callable[[Tensor, Tensor], Tensor],
-    ) -> None:
-        self.patience, self.x, self.y, self.mean_loss = rule.patience, x, y, mean_loss
-        self.read = read  # from what the module returns to logits
-        self.best = float("inf")
-        self.best_state: dict[str, Any] | None = None
-        self.waited = 0
+    rule: EarlyStopping
+    x: Inputs
+    y: Tensor
+    read: Callable[[Any], Tensor]  # from what the module returns to logits
+    mean_loss: Callable[[Tensor, Tensor], Tensor]
+    best: float = float("inf")
+    best_state: dict[str, Any] | None = None
+    waited: int = 0
 
     @torch.no_grad()
     def has_enough(self, model: nn.Module) -> bool:
@@ -292,7 +276,7 @@ class _Stopper:
             self.best_state = copy.deepcopy(model.state_dict())
         else:
             self.waited += 1
-        return self.waited >= self.patience
+        return self.waited >= self.rule.patience
 
     def restore(self, model: nn.Module) -> None:
         """Put the best weights back."""

@@ -19,6 +19,7 @@ from glasshouse.core.randomness import seed_for
 from glasshouse.data import Population
 
 if TYPE_CHECKING:
+    import torch
     from torch import Tensor, nn
 
 _TRAINERS = {  # by the base class of a module, since these libraries are optional
@@ -89,6 +90,22 @@ def check_factory(factory: Any, *, place: str) -> None:
         )
 
 
+class OnDevice:
+    """A trainer whose user may name a device."""
+
+    device: str | None
+
+    @property
+    def place(self) -> torch.device:
+        """Where models are trained: by default the GPU, if there is one."""
+        import torch
+
+        chosen = torch.device(self.device or ("cuda" if torch.cuda.is_available() else "cpu"))
+        if chosen.type == "cuda" and not torch.cuda.is_available():
+            raise InputError(f"device: torch finds no GPU for {self.device!r}; leave device out to train on the CPU.")
+        return chosen
+
+
 @dataclass(frozen=True, kw_only=True)
 class ModuleTrainer:
     """What trainers of torch modules share."""
@@ -99,10 +116,10 @@ class ModuleTrainer:
         check_factory(self.module, place="module")
 
     def restore(self, population: Population, tensors: dict[str, Tensor]) -> nn.Module:
-        """A trained module again, from its stored weights."""
+        """A trained module again, from its stored weights; where the trainer has a device, on that."""
         model = self.module()
         model.load_state_dict(tensors)
-        return model.eval()
+        return (model.to(self.place) if isinstance(self, OnDevice) else model).eval()
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 from numpy.typing import NDArray
-from torch import Tensor, nn
+from torch import nn
 from torch_geometric.data import Batch
 
 from glasshouse.core.arrays import BoolArray
@@ -21,14 +21,14 @@ from glasshouse.graph.data.graph_list import Graphs
 from glasshouse.graph.models.graph_calls import GraphCall, bind_graph_call
 from glasshouse.graph.training.trainer import OptimizerFactory, adam
 from glasshouse.training.batches import batches, fitting_threads, logits_of, mean_loss
-from glasshouse.training.trainer import check_factory
+from glasshouse.training.trainer import ModuleTrainer, OnDevice
 
 _LOOK = 64  # graphs that show what a module answers with
 _ADAM = adam()
 
 
 @dataclass(frozen=True, kw_only=True)
-class GraphClassifierTrainer:
+class GraphClassifierTrainer(OnDevice, ModuleTrainer):
     """Trains a fresh classifier of graphs by mini-batches of graphs; same seed, same weights.
 
     Its population is ``Population(graphs)`` or ``Population(graphs, labels)``, with a list of
@@ -64,7 +64,6 @@ class GraphClassifierTrainer:
         torch.Size([1, 2])
     """
 
-    module: Callable[[], nn.Module]
     optimizer: OptimizerFactory = _ADAM
     scheduler: Callable[[torch.optim.Optimizer], torch.optim.lr_scheduler.LRScheduler] | None = None
     epochs: int = 50
@@ -72,14 +71,9 @@ class GraphClassifierTrainer:
     device: str | None = None
 
     def __post_init__(self) -> None:
-        check_factory(self.module, place="module")
+        super().__post_init__()
         numbers = {"epochs": self.epochs, "batch_size": self.batch_size}
         raise_faults([f"{name}: {value} is too small; use 1 or more." for name, value in numbers.items() if value < 1])
-
-    @property
-    def place(self) -> torch.device:
-        """Where models are trained."""
-        return torch.device(self.device or ("cuda" if torch.cuda.is_available() else "cpu"))
 
     def __call__(self, population: Population, members: BoolArray, seed: int) -> nn.Module:
         """A trained module in evaluation mode."""
@@ -108,12 +102,6 @@ class GraphClassifierTrainer:
                     if scheduler:
                         scheduler.step()
         return model.eval()
-
-    def restore(self, population: Population, tensors: dict[str, Tensor]) -> nn.Module:
-        """A trained module again, from its stored weights; on the device that the trainer uses."""
-        model = self.module()
-        model.load_state_dict(tensors)
-        return model.to(self.place).eval()
 
 
 def _graphs_of(population: Any) -> Graphs:

@@ -32,7 +32,7 @@ from glasshouse.evaluation import PrivacyClaim
 from glasshouse.evaluation.privacy.bounds import gaussian_epsilon
 from glasshouse.graph.data.subgraph import induced
 from glasshouse.graph.models.edge_values import held_values
-from glasshouse.graph.training.setting import node_accuracy
+from glasshouse.graph.training.trainer import NodeTrainer
 
 _LARGEST = 1e4  # noise beyond which no training is worth its name
 
@@ -107,7 +107,7 @@ def private_noise(epsilon: float, delta: float, steps: int) -> float:
 
 
 @dataclass(frozen=True, kw_only=True)
-class PrivateGNNTrainer:
+class PrivateGNNTrainer(NodeTrainer):
     """Trains a GNN with node-level differential privacy, on graphs of bounded degree.
 
     Neighbouring graphs differ in one node with its at most ``degree`` edges. If the graph has nodes with more edges,
@@ -176,14 +176,14 @@ class PrivateGNNTrainer:
         """A trained `NeighborhoodNetwork` in evaluation mode."""
         if held_values(data):
             raise InputError("data: its edges have values, for which no guarantee is known here. Leave them out.")
-        graph = induced(data, members, device=self.device)
+        graph = induced(data, members, device=self.place)
         if not bool((graph.y >= 0).all()):
             raise InputError("data.y: private training needs a label for every member.")
         edges = bounded_edges(graph.edge_index, len(graph.x), degree=self.degree, seed=seed)
         with torch.random.fork_rng():
             torch.manual_seed(seed_for(seed, "weights"))
-            model = self.untrained(data).to(self.device)
-        source = torch.Generator(self.device).manual_seed(seed_for(seed, "noise"))
+            model = self.untrained(data).to(self.place)
+        source = torch.Generator(self.place).manual_seed(seed_for(seed, "noise"))
         columns, weights = model.columns(graph.x, edges), dict(model.layers.named_parameters())
         velocity = {name: torch.zeros_like(value) for name, value in weights.items()}
         std, count = self.noise, len(columns)
@@ -199,17 +199,6 @@ class PrivateGNNTrainer:
     def untrained(self, data: Data) -> NeighborhoodNetwork:
         """A fresh module for this graph."""
         return NeighborhoodNetwork(int(data.x.shape[1]), int(data.y.max()) + 1, hops=self.hops, hidden=self.hidden)
-
-    def restore(self, data: Data, tensors: dict[str, Tensor]) -> nn.Module:
-        """A trained module again, from its stored weights."""
-        model = self.untrained(data)
-        model.load_state_dict(tensors)
-        return model.to(self.device).eval()
-
-    def metrics(self, data: Data, members: BoolArray, model: nn.Module) -> dict[str, float]:
-        """Accuracy on members and on others, for a pool's manifest."""
-        sides = {"train_accuracy": members, "test_accuracy": ~members}
-        return {name: node_accuracy(model, data, who, setting="inductive") for name, who in sides.items() if who.any()}
 
 
 def clipped_sum(layers: nn.Sequential, columns: Tensor, labels: Tensor, *, clip: float) -> dict[str, Tensor]:

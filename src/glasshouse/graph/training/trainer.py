@@ -42,7 +42,7 @@ from glasshouse.training.batches import (
     split,
     spread,
 )
-from glasshouse.training.trainer import check_factory
+from glasshouse.training.trainer import OnDevice, check_factory
 
 _TOGETHER = 4  # models per batch on a CPU
 _TRIED = 2  # models whose first step is compared
@@ -73,8 +73,26 @@ def sgd(lr: float = 0.1, momentum: float = 0.9, weight_decay: float = 1e-5) -> O
 _ADAM = adam()
 
 
+class NodeTrainer(OnDevice):
+    """What trainers on the nodes of a graph share."""
+
+    setting: Setting = "inductive"
+    untrained: Callable[[Data], nn.Module]
+
+    def restore(self, data: Data, tensors: dict[str, Tensor]) -> nn.Module:
+        """A trained module again, from its stored weights; on the device that the trainer uses."""
+        model = self.untrained(data)
+        model.load_state_dict(tensors)
+        return model.to(self.place).eval()
+
+    def metrics(self, data: Data, members: BoolArray, model: nn.Module) -> dict[str, float]:
+        """Accuracy on members and on others, for a pool's manifest."""
+        sides = {"train_accuracy": members, "test_accuracy": ~members}
+        return {name: node_accuracy(model, data, who, setting=self.setting) for name, who in sides.items() if who.any()}
+
+
 @dataclass(frozen=True, kw_only=True)
-class GNNTrainer:
+class GNNTrainer(NodeTrainer):
     """Trains a fresh GNN on the graph of the members; the same seed gives the same weights.
 
     In the inductive setting, the model sees the members, their features, their labels and the edges between two
@@ -149,11 +167,6 @@ class GNNTrainer:
         if self.model is not None:
             check_factory(self.model, place="model")
 
-    @property
-    def place(self) -> torch.device:
-        """Where models are trained."""
-        return torch.device(self.device or ("cuda" if torch.cuda.is_available() else "cpu"))
-
     def __call__(self, data: Data, members: BoolArray, seed: int) -> nn.Module:
         """A trained module in evaluation mode: a `GNN`, or your own if ``model`` is given."""
         return self.train(data, members, seed)
@@ -204,17 +217,6 @@ class GNNTrainer:
                     if after_epoch is not None:
                         after_epoch(epoch, model.eval())
         return model.eval()
-
-    def restore(self, data: Data, tensors: dict[str, Tensor]) -> nn.Module:
-        """A trained module again, from its stored weights; on the device that the trainer uses."""
-        model = self.untrained(data)
-        model.load_state_dict(tensors)
-        return model.to(self.place).eval()
-
-    def metrics(self, data: Data, members: BoolArray, model: nn.Module) -> dict[str, float]:
-        """Accuracy on members and on others, for a pool's manifest."""
-        sides = {"train_accuracy": members, "test_accuracy": ~members}
-        return {name: node_accuracy(model, data, who, setting=self.setting) for name, who in sides.items() if who.any()}
 
     def train_many(self, data: Data, members: BoolArray, seeds: Sequence[int]) -> list[nn.Module]:
         """Like one call per row of ``members`` [K, n] with its seed, in a fraction of the time.

@@ -119,12 +119,10 @@ def counted(value: float) -> str:
     return "fewer than 1" if 0 < value < 0.5 else whole(value)
 
 
-_RECONSTRUCTED = "Reconstructing training data, such as texts or images, from the model."
-_EXTRACTED = "Extracting texts in any other way than by the likeliest continuation of their first quarter."
 _NOT_TRIED = (
     "An attacker with access to the model itself: its weights, its gradients, or its states during training.",
     "Inferring unknown attributes of a person, or properties of the training data as a whole.",
-    _RECONSTRUCTED,
+    "Reconstructing training data, such as texts or images, from the model{but}.",
     "An attacker who inserted records into the training data, or who sees the model before and after an update.",
 )
 _LABELS = "An attacker who sees only the predicted class, without its confidence (it would identify no more)."
@@ -149,9 +147,8 @@ def tried_of(summary: Summary) -> Tried:
     answers = "the predicted number" if regression else "the confidence of every answer"
     answers = "only the predicted class" if labels_only else "what gives the loss of each" if own else answers
     answers = "the log-probability of every token" if summary.texts is not None else answers
-    rest = _NOT_TRIED
-    if summary.texts is not None and summary.texts.extraction is not None:
-        rest = tuple(_EXTRACTED if one == _RECONSTRUCTED else one for one in rest)
+    extracted = summary.texts is not None and summary.texts.extraction is not None
+    rest = [one.format(but=", but for the likeliest continuation of texts" * extracted) for one in _NOT_TRIED]
     models = f"trained {context.shadows} similar models (shadow models)"
     told = (
         f"The attacker can query the model about any of the {unit}, sees {answers}, knows how the model was trained, "
@@ -163,7 +160,7 @@ def tried_of(summary: Summary) -> Tried:
         attacker=f"{told}.",
         attacks=tuple(attack.title for attack in attackers(summary.attacks)),
         left_out=tuple(f"{name}: {reason.rstrip('.')}." for name, reason in summary.left_out.items()),
-        not_tried=rest if regression or own else (_CONFIDENCE if labels_only else _LABELS, *rest),
+        not_tried=(*([] if regression or own else [_CONFIDENCE if labels_only else _LABELS]), *rest),
     )
 
 
