@@ -17,7 +17,7 @@ from glasshouse.graph.attacks.g_stacked import GStacked
 from glasshouse.graph.attacks.graph_attack import GraphAttack
 from glasshouse.graph.audit import audit
 from glasshouse.graph.data.attacker_view import node_prior, noisy_edges, snowball_subset
-from glasshouse.graph.data.audited_edges import CandidateEdges, candidate_edges
+from glasshouse.graph.data.audited import CandidateEdges, candidate_edges
 from glasshouse.graph.data.graph_list import Graphs
 from glasshouse.graph.data.load import load_graph
 from glasshouse.graph.data.synthetic import citation_graph

@@ -47,16 +47,16 @@ from glasshouse.evaluation.groups import as_groups
 from glasshouse.evidence import Mode
 from glasshouse.graph.attacks.g_base import with_truth
 from glasshouse.graph.budget import within_minutes
-from glasshouse.graph.data.audited_nodes import chosen_nodes
+from glasshouse.graph.data.audited import chosen_nodes
 from glasshouse.graph.data.checking import checked_graph
 from glasshouse.graph.data.graph_list import check_one_graph
 from glasshouse.graph.data.population import GraphPopulation
 from glasshouse.graph.models.networks import GNN, Model
 from glasshouse.graph.models.profile import Profiled, node_logits, profile_models
 from glasshouse.graph.programs.trace import traced
-from glasshouse.graph.rule.self_check import check_engine
+from glasshouse.graph.rule.toggling import check_engine
 from glasshouse.graph.scene import Scene
-from glasshouse.graph.training.kinds import plain_arguments
+from glasshouse.graph.training.plain import plain_arguments
 from glasshouse.graph.training.setting import (
     Setting,
     check_setting,

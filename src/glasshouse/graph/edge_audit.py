@@ -22,10 +22,9 @@ from glasshouse.core.randomness import seed_for
 from glasshouse.data import as_members, complementary_halves
 from glasshouse.evaluation import Known
 from glasshouse.evidence import Mode
-from glasshouse.graph.data.audited_edges import CandidateEdges, Others, candidate_edges
+from glasshouse.graph.data.audited import CandidateEdges, Others, candidate_edges
 from glasshouse.graph.data.checking import checked_graph
-from glasshouse.graph.data.population import GraphPopulation
-from glasshouse.graph.data.subgraph import induced
+from glasshouse.graph.data.population import GraphPopulation, induced
 from glasshouse.graph.edge_scene import EdgeScene
 from glasshouse.graph.models.networks import Model
 from glasshouse.graph.models.profile import profile_models

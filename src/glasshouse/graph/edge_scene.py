@@ -17,7 +17,7 @@ from glasshouse.core.digests import digest_arrays
 from glasshouse.core.errors import InputError
 from glasshouse.data import as_ids, as_members
 from glasshouse.evidence import Evidence, Kind
-from glasshouse.graph.data.audited_edges import Others
+from glasshouse.graph.data.audited import Others
 from glasshouse.graph.data.checking import CheckedGraph, checked_graph
 from glasshouse.graph.models.networks import Model, model_device
 from glasshouse.graph.models.profile import AnyModel, Profiled, profile_models, raw_models

@@ -27,13 +27,20 @@ from glasshouse.core.outputs import (
     looks_like_probabilities,
 )
 from glasshouse.graph.layers.layer_type import counted_layers
-from glasshouse.graph.models.calls import Arguments, answer_of, bind_arguments, try_call
-from glasshouse.graph.models.edge_values import HeldValues, edge_values, held_values, with_edges
+from glasshouse.graph.models.calls import (
+    Arguments,
+    HeldValues,
+    answer_of,
+    bind_arguments,
+    edge_values,
+    held_values,
+    try_call,
+    with_edges,
+)
 from glasshouse.graph.models.networks import GNN, Model, model_device
 from glasshouse.graph.models.tensor_cache import remembered
-from glasshouse.graph.programs.check import checked_program
 from glasshouse.graph.programs.program import NoProgram, Program
-from glasshouse.graph.programs.reach import Reach, reach_of, reach_on_graph
+from glasshouse.graph.programs.reach import Reach, checked_program, reach_of, reach_on_graph
 from glasshouse.graph.programs.trace import Asked, traced
 from glasshouse.query.vote_step import ShareFinder
 from glasshouse.training.batches import say_once

@@ -249,7 +249,7 @@ def traced(model: nn.Module, *, takes_data: bool = False, keywords: Mapping[str,
     """The program of a module in its present mode, training or evaluation; `NoProgram` says why there is none.
 
     Nothing is checked here: that rows are rows and how far layers see is measured by
-    `glasshouse.graph.programs.check.checked`.
+    `glasshouse.graph.programs.reach.checked`.
 
     The module may be an `Asked` one; ``takes_data`` and ``keywords`` are those of `Asked`.
 

@@ -20,7 +20,7 @@ from torch_geometric.utils import is_undirected
 from glasshouse.core.errors import InputError
 from glasshouse.core.outputs import tensor_losses
 from glasshouse.graph.data.checking import checked_graph
-from glasshouse.graph.models.edge_values import held_values
+from glasshouse.graph.models.calls import held_values
 from glasshouse.graph.models.networks import model_device
 from glasshouse.graph.models.profile import AnyModel, Profiled, evaluation_mode, profile_models, raw_models
 from glasshouse.graph.programs.program import MessageStep, RowStep

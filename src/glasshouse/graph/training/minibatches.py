@@ -14,7 +14,7 @@ from torch_geometric.data import Data
 from glasshouse.core.arrays import BoolArray, IntArray
 from glasshouse.core.errors import InputError, raise_faults
 from glasshouse.core.randomness import generator
-from glasshouse.graph.data.subgraph import InducedGraph
+from glasshouse.graph.data.population import InducedGraph
 
 
 class Part(NamedTuple):

@@ -15,7 +15,7 @@ from torch_geometric.data import Data
 from glasshouse.core.arrays import BoolArray, FloatArray, IntArray
 from glasshouse.core.errors import InputError
 from glasshouse.core.outputs import tensor_losses
-from glasshouse.graph.data.subgraph import InducedGraph, induced
+from glasshouse.graph.data.population import InducedGraph, induced
 from glasshouse.graph.models.networks import model_device
 from glasshouse.graph.models.profile import AnyModel, ask_model, evaluation_mode, raw_models
 

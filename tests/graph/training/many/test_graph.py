@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from glasshouse.graph.data.subgraph import InducedGraph
+from glasshouse.graph.data.population import InducedGraph
 from glasshouse.graph.training.many.graph import BatchedGraph, SparseMatrix, padded_size, side_by_side
 
 

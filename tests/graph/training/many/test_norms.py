@@ -4,9 +4,9 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from glasshouse.graph.data.subgraph import InducedGraph
+from glasshouse.graph.data.population import InducedGraph
 from glasshouse.graph.training.many.graph import BatchedGraph
-from glasshouse.graph.training.many.rows import batch_norm
+from glasshouse.graph.training.many.layers import batch_norm
 from glasshouse.training.batches import ModuleBatch
 
 WIDTH, SIZES = 5, (2, 40, 64)

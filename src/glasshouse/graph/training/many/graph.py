@@ -18,8 +18,8 @@ from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
 from glasshouse.core.arrays import FloatArray
-from glasshouse.graph.data.subgraph import InducedGraph
-from glasshouse.graph.models.edge_values import held_values
+from glasshouse.graph.data.population import InducedGraph
+from glasshouse.graph.models.calls import held_values
 from glasshouse.graph.programs.rows import share_dropped
 
 
