@@ -131,8 +131,7 @@ def call_obstacle(step: MessageStep, root: nn.Module, graph: BatchedGraph) -> st
     name, kind, given = type(layer).__name__, LAYER_TYPES.get(type(layer)), arguments_of(layer, step)
     if kind is None:
         return f"the layer {name} cannot be trained in one batch"
-    known = kind.can_train(layer) and layer.flow == "source_to_target"
-    if not known or not all(rows_of(getattr(layer, part)) for part in kind.modules):
+    if not kind.trains(layer) or not all(rows_of(getattr(layer, part)) for part in kind.modules):
         return f"the layer {name} is used with options that cannot be trained in one batch"
     plain = kind.takes(layer, given) and all(isinstance(one, Value) for one in given.values())
     numbers = {name for name, value in graph.edge_values.items() if value.ndim == 1}
