@@ -237,7 +237,7 @@ def audit(
             scene = Scene(seen, profiled[0], profiled[1:], plan.members, **{**common, "nodes": chosen.nodes})
             fprs = checked_rates(fprs, truth[scene.nodes])
     _ = scene.evidence  # before anything is toggled: answers that are not logits are reported here
-    asked = scene.asked
+    asked = scene.profiled(parts=False)
     labels, edges, population = graph.y.cpu().numpy(), data.edge_index.cpu().numpy(), GraphPopulation(data)
     context = Context(
         title=title,
@@ -375,7 +375,7 @@ def _doubts(scene: Scene, trainer: Trainer, data: Data, members: BoolArray) -> t
         return ()
     ours = isinstance(trainer, GNNTrainer)
     some = slice(_COMPARED if ours else None)
-    first, *others = scene.asked
+    first, *others = scene.profiled(parts=False)
     target = fit_ratios([first], data, members[np.newaxis])
     if ours and target[0] >= 1:  # whatever the shadow models' ratios are
         return ()
