@@ -23,7 +23,7 @@ from glasshouse.graph.data.checking import checked_graph
 from glasshouse.graph.models.calls import held_values
 from glasshouse.graph.models.networks import model_device
 from glasshouse.graph.models.profile import AnyModel, Profiled, evaluation_mode, profile_models, raw_models
-from glasshouse.graph.programs.program import MessageStep, RowStep
+from glasshouse.graph.programs.program import MessageStep, RowStep, Value
 from glasshouse.graph.rule.engines import stacks_of
 from glasshouse.graph.rule.incremental.segments import distinct, expand, lookup, segment_sum, slices_within, starts_of
 from glasshouse.graph.rule.question import Question, ask
@@ -281,8 +281,8 @@ def _steps_of(models: Sequence[Profiled]) -> tuple[list[tuple[Any, list[Call]]],
 
 def _whole(hops: int, *, both_ways: bool) -> MessageStep:
     """A model as one step."""
-    own: dict[str, Any] = {"edges": (), "args": (), "kwargs": {}}
-    return MessageStep(name="logits", module="", inputs=("x",), hops=max(1, hops), both_ways=both_ways, **own)
+    call: dict[str, Any] = {"args": (Value("x"), Value("edge_index")), "kwargs": {}, "edges": ()}
+    return MessageStep(name="logits", module="", inputs=("x",), hops=max(1, hops), both_ways=both_ways, **call)
 
 
 def _incremental(models: Sequence[Profiled], question: EdgeQuestion, mask: Tensor) -> Tensor:
@@ -315,8 +315,6 @@ def _incremental(models: Sequence[Profiled], question: EdgeQuestion, mask: Tenso
 
 def _called(step: Any, call: Call, values: dict[str, Any]) -> Any:
     """A step of a program, or a whole model, on given values."""
-    if isinstance(step, MessageStep) and not step.args and not step.kwargs:
-        return call(values["x"], values["edge_index"])
     args, kwargs = step.arguments(values)
     return call(*args, **kwargs)
 

@@ -1,8 +1,13 @@
-"""Graphs with kinds of nodes and edges (`HeteroData`): one kind is audited, and the others are context.
+"""Graphs with kinds of nodes (`HeteroData`), and losses of the user's own: both audited as a plain graph of classes.
 
-Such a graph is written as a plain one: the audited nodes first, then those of the other kinds, which have no label. The
-first column of the features is the number of a node's kind, and ``edge_type`` is that of an edge, so that a model of
-dicts is asked about any part of the graph like every black box: a node is toggled with all its edges of all kinds.
+Of several kinds one is audited, and the others are context. The audited nodes are first, then those of the other kinds,
+which have no label. The first column of the features is the number of a node's kind, and ``edge_type`` is that of an
+edge, so that a model of dicts is asked about any part of the graph like every black box: a node is toggled with all its
+edges of all kinds.
+
+A model with a loss of the user's own, of several labels per node, a regression, or anything else that nodes have, is
+asked as a classifier of two classes whose first has just this loss, so that every attack and engine can ask it. The
+nodes' outcomes are the last columns of the features: any part of a graph holds its own.
 """
 
 from __future__ import annotations
@@ -30,10 +35,11 @@ from glasshouse.graph.models.profile import evaluation_mode
 from glasshouse.graph.training.trainer import GNNTrainer
 from glasshouse.query.own_loss import Batch, Loss, asked_losses
 
-_TRAINER = (
+_NO_FUNCTION_OF_KINDS = (
     "trainer: for kinds of nodes pass a function (data, members, seed) -> model, called as model(x_dict, "
     "edge_index_dict), that trains on data.subgraph({{{kind!r}: torch.from_numpy(members)}})."
 )
+_NO_FUNCTION = "trainer: with a loss of your own pass a function (data, members, seed) -> model."
 EdgeKind = tuple[str, str, str]
 
 
@@ -129,49 +135,6 @@ def as_plain(data: HeteroData) -> tuple[Data, Callable[[Any], KindsModel]]:
     return plain, lambda model: KindsModel(model, kinds, widths, edge_kinds)
 
 
-def plain_arguments(
-    data: Data | HeteroData,
-    *,
-    loss: Loss | None,
-    model: Any,
-    members: ArrayLike | None,
-    trainer: Any,
-    attacker: Attacker,
-) -> dict[str, Any]:
-    """The arguments of an audit of a plain graph of classified nodes that mean the same.
-
-    Of a graph of kinds, members [n] are of the audited kind.
-    """
-    mixed = isinstance(data, HeteroData)
-    count = len(data[audited_kind(data)].x) if mixed else data.num_nodes
-    if any(one is None or isinstance(one, GNNTrainer) for one in (trainer, attacker.trainer or trainer)):
-        raise InputError(_TRAINER.format(kind=audited_kind(data)) if mixed else NO_TRAINER)
-    if attacker.graph is not None:
-        raise InputError("attacker.graph: is not taken together with kinds of nodes or with a loss of your own.")
-    plain, wrapped = as_plain(data) if mixed else with_outcomes(data, cast("Loss", loss))
-
-    def standing_in(trainer: Any) -> Any:
-        """A trainer that is given the user's form of the graph."""
-
-        def train(_: Data, chosen: BoolArray, seed: int) -> nn.Module:
-            return wrapped(trainer(data, chosen[:count], seed))
-
-        return train
-
-    if mixed and members is not None:
-        who, members = members, np.ones(int(plain.num_nodes), dtype=np.bool_)
-        members[:count] = as_members(who, (count,), place="members", ids=np.array(plain.ids[:count]))
-    return {
-        "data": plain,
-        "loss": loss if mixed else None,
-        "model": None if model is None else wrapped(model),
-        "members": members,
-        "trainer": standing_in(trainer),
-        "attacker": replace(attacker, trainer=attacker.trainer and standing_in(attacker.trainer)),
-    }
-
-
-NO_TRAINER = "trainer: with a loss of your own pass a function (data, members, seed) -> model."
 _LEAST = 1e-6  # added to all losses, which changes no S: near 0 a margin would magnify what float32 rounds
 
 
@@ -262,3 +225,45 @@ def with_outcomes(data: Data, loss: Loss) -> tuple[CheckedGraph, Callable[[Any],
     graph.y = torch.where(lacking, -1, 0)
     head = LossHead(loss, tuple(y.shape[1:]), y.dtype)
     return graph, lambda model: LossModel(model, head, graph, data.x)
+
+
+def plain_arguments(
+    data: Data | HeteroData,
+    *,
+    loss: Loss | None,
+    model: Any,
+    members: ArrayLike | None,
+    trainer: Any,
+    attacker: Attacker,
+) -> dict[str, Any]:
+    """The arguments of an audit of a plain graph of classified nodes that mean the same.
+
+    Of a graph of kinds, members [n] are of the audited kind.
+    """
+    mixed = isinstance(data, HeteroData)
+    count = len(data[audited_kind(data)].x) if mixed else data.num_nodes
+    if any(one is None or isinstance(one, GNNTrainer) for one in (trainer, attacker.trainer or trainer)):
+        raise InputError(_NO_FUNCTION_OF_KINDS.format(kind=audited_kind(data)) if mixed else _NO_FUNCTION)
+    if attacker.graph is not None:
+        raise InputError("attacker.graph: is not taken together with kinds of nodes or with a loss of your own.")
+    plain, wrapped = as_plain(data) if mixed else with_outcomes(data, cast("Loss", loss))
+
+    def standing_in(trainer: Any) -> Any:
+        """A trainer that is given the user's form of the graph."""
+
+        def train(_: Data, chosen: BoolArray, seed: int) -> nn.Module:
+            return wrapped(trainer(data, chosen[:count], seed))
+
+        return train
+
+    if mixed and members is not None:
+        who, members = members, np.ones(int(plain.num_nodes), dtype=np.bool_)
+        members[:count] = as_members(who, (count,), place="members", ids=np.array(plain.ids[:count]))
+    return {
+        "data": plain,
+        "loss": loss if mixed else None,
+        "model": None if model is None else wrapped(model),
+        "members": members,
+        "trainer": standing_in(trainer),
+        "attacker": replace(attacker, trainer=attacker.trainer and standing_in(attacker.trainer)),
+    }
