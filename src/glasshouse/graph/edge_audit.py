@@ -101,7 +101,7 @@ def audit_edges(
     check_trainer(usual)
     everyone = np.ones(int(graph.num_nodes), dtype=np.bool_)
     nodes = everyone if members is None else as_members(members, everyone.shape, place="members")
-    part = Data(**{name: value for name, value in induced(graph, nodes)._asdict().items() if value is not None})
+    part = induced(graph, nodes)
     names = getattr(graph, "ids", np.arange(len(everyone)).astype(str))
     part.ids = np.asarray(names)[nodes].tolist()  # the ends keep their names
     pairs = candidate_edges(part, count=edges, others=others, seed=seed)

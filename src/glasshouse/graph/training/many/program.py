@@ -14,10 +14,10 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 from torch.func import functional_call
+from torch_geometric.data import Data
 
-from glasshouse.graph.data.population import InducedGraph
 from glasshouse.graph.layers.layer_type import LAYER_TYPES
-from glasshouse.graph.models.calls import Arguments, bind_arguments, held_values
+from glasshouse.graph.models.calls import Arguments, bind_arguments, held_values, with_edges
 from glasshouse.graph.programs.program import (
     INPUTS,
     MessageStep,
@@ -163,7 +163,7 @@ class Plan:
     widths: Mapping[str, int]  # how many numbers per node each step makes, by its name
 
 
-def planned(models: Sequence[nn.Module], graphs: Sequence[InducedGraph], *, classes: int) -> Plan:
+def planned(models: Sequence[nn.Module], graphs: Sequence[Data], *, classes: int) -> Plan:
     """The plan of these models, tried on them; `NoProgram` says why there is none. Models stay as they are.
 
     One step without dropout is compared with the step of each module on its own: logits, gradients and buffers. So
@@ -211,8 +211,8 @@ class _Own:
     buffers: dict[str, Tensor]
 
     @classmethod
-    def of(cls, model: nn.Module, graph: InducedGraph, arguments: Arguments, classes: int) -> _Own:
-        call = functools.partial(arguments.call, data=graph.shown())
+    def of(cls, model: nn.Module, graph: Data, arguments: Arguments, classes: int) -> _Own:
+        call = functools.partial(arguments.call, data=with_edges(graph))
         read = logits_of(model, graph.x, graph.edge_index, classes=classes, call=call)
         model.train()
         with DrawnBy(None):
@@ -269,7 +269,7 @@ def _not_row_wise(program: Program, models: Sequence[nn.Module], graph: BatchedG
     """The steps whose values differ from those of the modules themselves; layers among them are left as they are."""
     with DrawnBy(None):
         alone = [
-            program.run(Asked(copy.deepcopy(model).train()), {name: getattr(one, name) for name in INPUTS})
+            program.run(Asked(copy.deepcopy(model).train()), {name: getattr(one, name, None) for name in INPUTS})
             for model, one in zip(models, graph.own, strict=True)
         ]
     run, batch = BatchedProgram(program, ModuleBatch(models), graph), ModuleBatch(models)
