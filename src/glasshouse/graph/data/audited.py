@@ -1,4 +1,9 @@
-"""Which nodes are audited: all, those that the user names, or a random sample spread over degrees and classes."""
+"""Which nodes or edges are audited.
+
+Of nodes all, those that the user names, or a random sample spread over degrees and classes. Of edges pairs of members
+whose edge is unknown to the attacker: half of them are edges of the target; the others are non-edges at the same
+distance, random non-edges, or edges that the target was trained without.
+"""
 
 from __future__ import annotations
 

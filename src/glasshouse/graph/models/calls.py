@@ -1,6 +1,6 @@
 """How a model is called: one graph, or features, edges and those values of edges that it has parameters for.
 
-What it takes is found by trying, and what it answers is checked.
+What it takes is found by trying, and what it answers is checked. A classifier of whole graphs is called for a batch.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ EDGE_NAMES = {  # what users call such parameters -> the values that are meant
 }
 _OTHER = {"edge_weight": "edge_attr", "edge_attr": "edge_weight"}
 _GRAPH_NAMES = ("data", "graph")  # a first parameter with this name takes the whole graph
-PLACED = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+_PLACED = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 _OPEN = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 
 
@@ -105,7 +105,7 @@ class Arguments:
     def named(self, data: Any) -> dict[str, Tensor]:
         """The named arguments for a graph."""
         values = edge_values(data)
-        return {parameter: as_weights(values[name], parameter, data.x.dtype) for parameter, name in self.bound}
+        return {parameter: _as_weights(values[name], parameter, data.x.dtype) for parameter, name in self.bound}
 
     def call(self, model: Callable[..., Any], data: Any) -> Any:
         """What the model returns for a graph."""
@@ -129,17 +129,18 @@ def bind_arguments(model: Any, held: HeldValues = ()) -> Arguments:
         >>> bind_arguments(GAT(4, 8, 2), weights).unused  # it has no edge_dim
         ('edge_weight',)
     """
-    parameters = parameters_of(model)
-    placed = [one for one in parameters if one.kind in PLACED]
+    parameters = _parameters_of(model)
+    placed = [one for one in parameters if one.kind in _PLACED]
     is_open = any(one.kind in _OPEN for one in parameters)
-    if placed and not is_open and (len(placed) == 1 or _is_graph(placed)):
+    optional = all(one.default is not inspect.Parameter.empty for one in placed[1:])
+    if placed and not is_open and (len(placed) == 1 or (placed[0].name in _GRAPH_NAMES and optional)):
         return Arguments(takes_data=True, held=held)
     rest = [one for one in parameters if one not in placed[:2] and one.kind not in _OPEN]
-    wanted = [one.name for one in rest if one.name in EDGE_NAMES and not declines(model, EDGE_NAMES[one.name])]
+    wanted = [one.name for one in rest if one.name in EDGE_NAMES and not _declines(model, EDGE_NAMES[one.name])]
     axes = dict(held)
     bound = {name: EDGE_NAMES[name] for name in wanted if EDGE_NAMES[name] in axes}
     for name in wanted:
-        other = value_for(name, axes)
+        other = _value_for(name, axes)
         if name not in bound and other is not None and other not in bound.values():
             bound[name] = other
     for one in rest:
@@ -148,7 +149,7 @@ def bind_arguments(model: Any, held: HeldValues = ()) -> Arguments:
     return Arguments(bound=tuple(bound.items()), held=held)
 
 
-def value_for(parameter: str, axes: Mapping[str, int]) -> str | None:
+def _value_for(parameter: str, axes: Mapping[str, int]) -> str | None:
     """Which of the values of edges, each with its number of axes, a parameter gets: those that it means, or others."""
     meant = EDGE_NAMES[parameter]
     if meant in axes:
@@ -159,13 +160,13 @@ def value_for(parameter: str, axes: Mapping[str, int]) -> str | None:
     return other if other in axes and (meant == "edge_attr" or axes[other] == 1) else None
 
 
-def as_weights(value: Tensor, parameter: str, dtype: torch.dtype) -> Tensor:
+def _as_weights(value: Tensor, parameter: str, dtype: torch.dtype) -> Tensor:
     """Values of edges for a parameter: codes that are used as weights become numbers with fractions."""
     is_weight = EDGE_NAMES.get(parameter) == "edge_weight" and not value.is_floating_point()
     return value.to(dtype) if is_weight else value
 
 
-def parameters_of(model: Any) -> list[inspect.Parameter]:
+def _parameters_of(model: Any) -> list[inspect.Parameter]:
     """The parameters of a call; none if they cannot be known, as with some built-in functions."""
     module = getattr(model, "_orig_mod", model)  # torch.compile hides the signature
     try:
@@ -174,13 +175,7 @@ def parameters_of(model: Any) -> list[inspect.Parameter]:
         return []
 
 
-def _is_graph(placed: list[inspect.Parameter]) -> bool:
-    """Whether the first parameter is a graph and all others may be left out."""
-    first, *others = placed
-    return first.name in _GRAPH_NAMES and all(one.default is not inspect.Parameter.empty for one in others)
-
-
-def declines(model: Any, name: str) -> bool:
+def _declines(model: Any, name: str) -> bool:
     """Whether a model of PyTorch Geometric says that it cannot use such values, although it has a parameter for them.
 
     `GraphSAGE` has both parameters and raises if they are given; attention layers without ``edge_dim`` have no weights
@@ -308,7 +303,8 @@ class GraphCall:
 
     def __call__(self, model: Callable[..., Any], batch: Batch) -> Any:
         """What the model returns for a batch: one row per graph, or a dict or tuple with these."""
-        given = {parameter: _value(batch, name, parameter) for parameter, name in self.bound}
+        values = ((parameter, getattr(batch, name)) for parameter, name in self.bound)
+        given = {parameter: _as_weights(value, parameter, torch.float32) for parameter, value in values}
         answer = model(batch) if self.takes_data else model(**given)
         shape = list(getattr(unwrapped(answer), "shape", ()))
         if not shape or shape[0] != batch.num_graphs:
@@ -350,9 +346,10 @@ def bind_graph_call(model: Any, batch: Batch) -> GraphCall:
         >>> bind_graph_call(lambda h, edges, batch: h, batch).bound
         (('h', 'x'), ('edges', 'edge_index'), ('batch', 'batch'))
     """
-    parameters = [one for one in parameters_of(model) if one.kind in (*PLACED, inspect.Parameter.KEYWORD_ONLY)]
+    parameters = [one for one in _parameters_of(model) if one.kind in (*_PLACED, inspect.Parameter.KEYWORD_ONLY)]
     needed = [one for one in parameters if one.default is inspect.Parameter.empty]
-    fields = _fields(batch)
+    hidden = ("y", "batch", "ptr")
+    fields = [name for name in sorted(batch.keys()) if name not in hidden and batch[name] is not None]
     if len(parameters) < 2 or (needed == parameters[:1] and needed[0].name not in fields):
         return GraphCall(takes_data=True)
     bound: dict[str, str] = {}
@@ -384,11 +381,6 @@ def check_apart(ask: Callable[[Batch], Any], together: Any, few: Batch) -> None:
         )
 
 
-def _fields(batch: Batch) -> list[str]:
-    hidden = ("y", "batch", "ptr")
-    return [name for name in sorted(batch.keys()) if name not in hidden and batch[name] is not None]
-
-
 def _field(parameter: str, model: Any, fields: list[str], batch: Batch) -> str | None:
     """What a parameter gets of a batch, by its name; None if the batch has nothing for it."""
     if parameter in _FIELDS:
@@ -396,12 +388,7 @@ def _field(parameter: str, model: Any, fields: list[str], batch: Batch) -> str |
     if parameter not in EDGE_NAMES:
         return parameter if parameter in fields else None
     axes = {name: batch[name].ndim for name in EDGE_VALUES if name in fields}
-    return None if declines(model, EDGE_NAMES[parameter]) else value_for(parameter, axes)
-
-
-def _value(batch: Batch, name: str, parameter: str) -> Any:
-    value = getattr(batch, name)
-    return as_weights(value, parameter, torch.float32) if isinstance(value, Tensor) else value
+    return None if _declines(model, EDGE_NAMES[parameter]) else _value_for(parameter, axes)
 
 
 def _missing(parameter: str, fields: list[str]) -> str:

@@ -1,6 +1,7 @@
 """How far a model sees along the edges: measured by changing one node or one edge and looking where answers change.
 
-Which other edges an answer depends on, such as those that lead away from a node, is found by adding edges.
+Which other edges an answer depends on, such as those that lead away from a node, is found by adding edges. A traced
+program is believed after it was tried: rows are rows, layers see as far as counted or measured, answers are right.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """``toggle_losses``: the signal of Theorem 1 for all models, masks and nodes, by the engine that should be fastest.
 
-An attack chooses one engine for all of its questions, by the work that they are together.
+An attack chooses one engine for all of its questions, by the work that they are together. An audit holds the engine
+against the rule as written, on the user's own models and graph.
 """
 
 from __future__ import annotations
@@ -108,12 +109,10 @@ def toggle_answers(
         return answer_question(profiled, question, engine=engine, memory=memory)
 
 
-def question_about(
-    models: Sequence[AnyModel], data: Any, masks: BoolArray, nodes: IntArray | None, *, hops: Hops = "model"
-) -> Question:
+def question_about(models: Sequence[AnyModel], data: Any, masks: BoolArray, nodes: IntArray | None) -> Question:
     """The question about masks [M, n] and some nodes, or all of them, where the models are."""
     asked = torch.arange(int(data.num_nodes)) if nodes is None else torch.from_numpy(nodes)
-    return ask(data, torch.from_numpy(masks), asked, hops=hops, device=model_device(raw_models(models)))
+    return ask(data, torch.from_numpy(masks), asked, device=model_device(raw_models(models)))
 
 
 def answer_question(

@@ -20,6 +20,7 @@ from torch_geometric.data import Data
 
 from glasshouse.core.arrays import FloatArray
 from glasshouse.graph.models.calls import held_values
+from glasshouse.graph.models.tensor_cache import once
 from glasshouse.graph.programs.rows import share_dropped
 
 
@@ -226,10 +227,7 @@ class BatchedGraph:
 
     def kept(self, name: object, make: Callable[[], Kept]) -> Kept:
         """Something that is constant in training, made once for all layers that ask for it under one name."""
-        if name not in self._kept:
-            self._kept[name] = make()
-        found: Kept = self._kept[name]
-        return found
+        return once(self._kept, name, make)
 
     def dense(self, x: SparseMatrix | Tensor | Deferred) -> Tensor:
         """[K, m, features] of any layout; that of the features themselves is kept."""

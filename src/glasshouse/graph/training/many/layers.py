@@ -1,7 +1,8 @@
 """PyTorch Geometric's layers for several models at once: each model's own weights over its own graph.
 
 A linear map and a sum over neighbours can be swapped. So the weights [features, hidden] are applied first, to features
-that are sparse and constant, and the sum over neighbours then runs over the narrower result.
+that are sparse and constant, and the sum over neighbours then runs over the narrower result. Of row-wise operations,
+BatchNorm keeps each model's statistics apart, and dropout draws for each model; all others are those of evaluation.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """A program for several models at once: the same steps, on values [K, m, width] with each model's own weights.
 
-A step that is not known to work in a batch is done for one model after another, each on its own nodes.
+A step that is not known to work in a batch is done for one model after another, each on its own nodes. Modules are
+trained in a batch if their first step there is their own first step, up to rounding.
 """
 
 from __future__ import annotations
