@@ -129,7 +129,7 @@ class _Partition:
         derived = [one for one in given if self.kinds[one] == _INDEX and one.op != "placeholder"]
         if derived:
             raise NoProgram(f"it changes edge_index by itself ({_name(derived[0])})")
-        args, kwargs = fx.node.map_arg((node.args, node.kwargs), lambda one: Value(one.name))
+        args, kwargs = fx.node.map_arg((node.args, node.kwargs), _value)
         return MessageStep(
             name=node.name,
             module=str(node.target),
@@ -159,6 +159,10 @@ class _Partition:
             on="edges" if part.on == _EDGES else "nodes",
             changes_inputs=part.in_place,
         )
+
+
+def _value(node: fx.Node) -> Any:
+    return Value(node.name)
 
 
 def _steps_of(graph: fx.Graph, root: nn.Module, answer: fx.Node) -> tuple[tuple[Step, ...], str]:

@@ -16,6 +16,7 @@ from torch_geometric.nn.conv.gcn_conv import gcn_norm
 from torch_geometric.utils import add_self_loops, remove_self_loops, scatter, softmax
 
 from glasshouse.graph.layers.layer_type import LAYER_TYPES
+from glasshouse.graph.models.tensor_cache import once
 from glasshouse.graph.programs.program import RowStep
 from glasshouse.graph.programs.rows import RowOperations, Weights, weights_of
 from glasshouse.graph.programs.trace import settings_of, traced_rows
@@ -120,12 +121,10 @@ def rows_of(module: Any) -> RowStep | None:
     """A part of a layer as operations on rows, such as GIN's perceptron; None if it cannot be traced."""
     if not isinstance(module, nn.Module):
         return None
-    key = settings_of(module)
-    if key not in _TRACED:
-        _TRACED[key] = traced_rows(module)
-        while len(_TRACED) > _KEPT:
-            del _TRACED[next(iter(_TRACED))]
-    return _TRACED[key]
+    found = once(_TRACED, settings_of(module), lambda: traced_rows(module))
+    while len(_TRACED) > _KEPT:
+        del _TRACED[next(iter(_TRACED))]
+    return found
 
 
 def batched_layer(

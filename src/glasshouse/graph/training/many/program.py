@@ -206,10 +206,9 @@ def mean_losses(answers: Tensor, read: Callable[[Any], Tensor], graph: BatchedGr
 class _Own:
     """What a module does on its own in one step without dropout."""
 
+    model: nn.Module  # a copy, with the gradients and the buffers of this step
     read: Callable[[Any], Tensor]
     logits: Tensor
-    gradients: dict[str, Tensor | None]
-    buffers: dict[str, Tensor]
 
     @classmethod
     def of(cls, model: nn.Module, graph: Data, arguments: Arguments, classes: int) -> _Own:
@@ -220,8 +219,7 @@ class _Own:
             logits = read(call(model))
         labelled = graph.y >= 0
         nn.functional.cross_entropy(logits[labelled], graph.y[labelled]).backward()
-        gradients = {name: parameter.grad for name, parameter in model.named_parameters()}
-        return cls(read, logits.detach(), gradients, dict(model.named_buffers()))
+        return cls(model, read, logits.detach())
 
 
 def _tried(
@@ -236,14 +234,14 @@ def _tried(
     for k, alone in enumerate(own):
         if not _close(plan.read(answers[k, : len(graph.own[k].x)]), alone.logits):
             return "its answers are others", widths
-        known = [one for one in alone.gradients.values() if one is not None]
-        largest = max((float(one.abs().max()) for one in known), default=0.0)
-        for name, gradient in alone.gradients.items():
+        gradients = {name: parameter.grad for name, parameter in alone.model.named_parameters()}
+        largest = max((float(one.abs().max()) for one in gradients.values() if one is not None), default=0.0)
+        for name, gradient in gradients.items():
             stacked = batch.parameters[name].grad
             found = None if stacked is None else stacked[k]
             if not _close(found, gradient, at_least=_ROUNDING_OF_ALL * largest):
                 return f"the gradient of {name} is another", widths
-        if any(not _close(batch.buffers[name][k], buffer) for name, buffer in alone.buffers.items()):
+        if any(not _close(batch.buffers[name][k], buffer) for name, buffer in alone.model.named_buffers()):
             return "its buffers are others", widths
     return None, widths
 
