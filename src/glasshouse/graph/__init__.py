@@ -8,8 +8,7 @@ with _needs_extra("glasshouse.graph", package="numba", extra="graph"):
 with _needs_extra("glasshouse.graph", package="torch_geometric", extra="graph"):
     import torch_geometric as _torch_geometric  # noqa: F401
 
-from glasshouse.graph.attacks.g_base import GBASE
-from glasshouse.graph.attacks.g_base_tempered import TemperedGBASE
+from glasshouse.graph.attacks.g_base import GBASE, TemperedGBASE
 from glasshouse.graph.attacks.g_classifier import GClassifier
 from glasshouse.graph.attacks.g_edge import EdgeFeatures, EdgeInfluence, EdgePosteriors, GEdge
 from glasshouse.graph.attacks.g_regressed import GRegressed
@@ -27,7 +26,7 @@ from glasshouse.graph.layers.layer_type import LayerType, register_layer_type
 from glasshouse.graph.models.networks import GNN, build_gnn, layer_widths, register_network
 from glasshouse.graph.rule.edge_toggles import toggle_edges
 from glasshouse.graph.rule.toggling import toggle_losses
-from glasshouse.graph.sampling import GroundTruth, SamplingRequest, register_sampler
+from glasshouse.graph.sampling.samplers import GroundTruth, SamplingRequest, register_sampler
 from glasshouse.graph.scene import Scene
 from glasshouse.graph.training.graph_classifier import GraphClassifierTrainer
 from glasshouse.graph.training.grid_search import grid_search

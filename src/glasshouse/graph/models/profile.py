@@ -128,19 +128,14 @@ def measured_reach(
         return replace(reach, everywhere=True)
     if not on_graph or reach.everywhere:
         return reach
-    pairs = _pair_numbers(data.edge_index, len(data.x))
+    source, end = data.edge_index.long()
 
     def within(x: Tensor, edges: Tensor) -> Tensor:  # the probe takes out all edges of a pair, or none
-        kept = torch.isin(pairs, _pair_numbers(edges, len(x)))
+        kept = torch.isin(source * len(x) + end, edges[0].long() * len(x) + edges[1])
         return along(x, edges, {name: value[kept] for name, value in values.items()})
 
     found = reach_on_graph(within, data.x, data.edge_index, hops=reach.hops)
     return replace(reach, hops=found.hops, everywhere=found.everywhere)
-
-
-def _pair_numbers(edge_index: Tensor, count: int) -> Tensor:
-    """[E] one number for each pair of nodes that an edge joins."""
-    return edge_index[0].long() * count + edge_index[1]
 
 
 @dataclass(frozen=True, eq=False)
