@@ -37,7 +37,7 @@ from glasshouse.graph import (
     load_graph,
     toggle_edges,
 )
-from glasshouse.graph.data.audited_edges import Others
+from glasshouse.graph.data.audited import Others
 
 KINDS: tuple[Others, ...] = ("distance", "random", "held out")
 

@@ -20,7 +20,7 @@ from torch_geometric.nn import FiLMConv, RGATConv, RGCNConv
 
 from glasshouse.graph import citation_graph, toggle_losses
 from glasshouse.graph.models.profile import profile_models
-from glasshouse.graph.training.kinds import as_plain
+from glasshouse.graph.training.plain import as_plain
 
 NODES, REPEATS = 400, 3
 

@@ -24,7 +24,7 @@ from torch_geometric.data import Data
 from glasshouse.evaluation import delong, tpr_intervals
 from glasshouse.evaluation.intervals import Sampled, sampling_intervals
 from glasshouse.evaluation.roc import roc
-from glasshouse.graph.data.audited_nodes import sample_nodes
+from glasshouse.graph.data.audited import sample_nodes
 
 RATES = (0.05, 0.01)
 

@@ -14,7 +14,7 @@ from torch_geometric.nn import HeteroConv, HGTConv, SAGEConv, to_hetero
 
 from glasshouse import InputError
 from glasshouse.graph import GNNTrainer, audit, toggle_losses
-from glasshouse.graph.training.kinds import as_plain
+from glasshouse.graph.training.plain import as_plain
 
 PAPERS, AUTHORS = 10, 5
 KINDS = [("paper", "cites", "paper"), ("author", "writes", "paper"), ("paper", "written", "author")]

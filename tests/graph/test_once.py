@@ -55,7 +55,7 @@ def test_an_audit_of_five_models_checks_its_graph_once_and_profiles_each_model_o
     calls = calls_of(lambda: audit(DATA, trainer=trainer, attacks=["g-base"], shadows=4, progress=False))
     assert calls["graph/data/checking.py", "graph_faults"] == 1
     assert calls["graph/models/profile.py", "_tried"] == 5
-    assert calls["graph/programs/check.py", "checked_program"] == 1  # the five models have one shape
+    assert calls["graph/programs/reach.py", "checked_program"] == 1  # the five models have one shape
     assert calls["graph/programs/trace.py", "traced"] == 5 + 1  # each model, and the training in one pass
     assert calls["graph/rule/question.py", "ask"] == 7
     # each stack of models is lowered once: the check of the engine and the target share theirs

@@ -16,7 +16,7 @@ from glasshouse.cli import app
 from glasshouse.config import AuditFile, read_audit_file, with_options
 from glasshouse.core.errors import InputError
 from glasshouse.graph import GNNTrainer, audit, citation_graph, scene
-from glasshouse.graph.data.audited_nodes import sample_nodes
+from glasshouse.graph.data.audited import sample_nodes
 from glasshouse.graph.rule.question import Question, Toggles
 from glasshouse.graph.rule.toggling import answer_question
 from glasshouse.graph.training.trainer import adam

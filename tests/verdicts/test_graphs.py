@@ -152,13 +152,13 @@ def test_the_engine_is_held_against_the_rule_and_the_report_says_how_near_it_is(
 def test_an_engine_that_differs_from_the_rule_stops_the_audit(monkeypatch: pytest.MonkeyPatch) -> None:
     from glasshouse.graph.models.profile import profile_models
     from glasshouse.graph.rule.engines import answer_block
-    from glasshouse.graph.rule.self_check import check_engine
+    from glasshouse.graph.rule.toggling import check_engine
 
     models = [build_gnn("gcn", features=60, hidden=4, classes=3) for _ in range(3)]
     nodes = np.arange(int(DATA.num_nodes))
     assert check_engine(profile_models(models, DATA), DATA, nodes=nodes, share=0.5, seed=0).largest < 1e-4
     wrong = lambda *asked: answer_block(*asked) + 0.05  # noqa: E731
-    monkeypatch.setattr("glasshouse.graph.rule.self_check.answer_block", wrong)
+    monkeypatch.setattr("glasshouse.graph.rule.toggling.answer_block", wrong)
     with pytest.raises(InputError, match="the fast engine differs from the rule as written by 0.0"):
         check_engine(profile_models(models, DATA), DATA, nodes=nodes, share=0.5, seed=0)
 

@@ -8,8 +8,7 @@ with _needs_extra("glasshouse.graph", package="numba", extra="graph"):
 with _needs_extra("glasshouse.graph", package="torch_geometric", extra="graph"):
     import torch_geometric as _torch_geometric  # noqa: F401
 
-from glasshouse.graph.attacks.g_base import GBASE
-from glasshouse.graph.attacks.g_base_tempered import TemperedGBASE
+from glasshouse.graph.attacks.g_base import GBASE, TemperedGBASE
 from glasshouse.graph.attacks.g_classifier import GClassifier
 from glasshouse.graph.attacks.g_edge import EdgeFeatures, EdgeInfluence, EdgePosteriors, GEdge
 from glasshouse.graph.attacks.g_regressed import GRegressed
@@ -17,7 +16,7 @@ from glasshouse.graph.attacks.g_stacked import GStacked
 from glasshouse.graph.attacks.graph_attack import GraphAttack
 from glasshouse.graph.audit import audit
 from glasshouse.graph.data.attacker_view import node_prior, noisy_edges, snowball_subset
-from glasshouse.graph.data.audited_edges import CandidateEdges, candidate_edges
+from glasshouse.graph.data.audited import CandidateEdges, candidate_edges
 from glasshouse.graph.data.graph_list import Graphs
 from glasshouse.graph.data.load import load_graph
 from glasshouse.graph.data.synthetic import citation_graph
@@ -27,7 +26,7 @@ from glasshouse.graph.layers.layer_type import LayerType, register_layer_type
 from glasshouse.graph.models.networks import GNN, build_gnn, layer_widths, register_network
 from glasshouse.graph.rule.edge_toggles import toggle_edges
 from glasshouse.graph.rule.toggling import toggle_losses
-from glasshouse.graph.sampling import GroundTruth, SamplingRequest, register_sampler
+from glasshouse.graph.sampling.samplers import GroundTruth, SamplingRequest, register_sampler
 from glasshouse.graph.scene import Scene
 from glasshouse.graph.training.graph_classifier import GraphClassifierTrainer
 from glasshouse.graph.training.grid_search import grid_search

@@ -47,16 +47,16 @@ from glasshouse.evaluation.groups import as_groups
 from glasshouse.evidence import Mode
 from glasshouse.graph.attacks.g_base import with_truth
 from glasshouse.graph.budget import within_minutes
-from glasshouse.graph.data.audited_nodes import chosen_nodes
+from glasshouse.graph.data.audited import chosen_nodes
 from glasshouse.graph.data.checking import checked_graph
 from glasshouse.graph.data.graph_list import check_one_graph
 from glasshouse.graph.data.population import GraphPopulation
 from glasshouse.graph.models.networks import GNN, Model
 from glasshouse.graph.models.profile import Profiled, node_logits, profile_models
 from glasshouse.graph.programs.trace import traced
-from glasshouse.graph.rule.self_check import check_engine
+from glasshouse.graph.rule.toggling import check_engine
 from glasshouse.graph.scene import Scene
-from glasshouse.graph.training.kinds import plain_arguments
+from glasshouse.graph.training.plain import plain_arguments
 from glasshouse.graph.training.setting import (
     Setting,
     check_setting,
@@ -237,7 +237,7 @@ def audit(
             scene = Scene(seen, profiled[0], profiled[1:], plan.members, **{**common, "nodes": chosen.nodes})
             fprs = checked_rates(fprs, truth[scene.nodes])
     _ = scene.evidence  # before anything is toggled: answers that are not logits are reported here
-    asked = scene.asked
+    asked = scene.profiled(parts=False)
     labels, edges, population = graph.y.cpu().numpy(), data.edge_index.cpu().numpy(), GraphPopulation(data)
     context = Context(
         title=title,
@@ -375,7 +375,7 @@ def _doubts(scene: Scene, trainer: Trainer, data: Data, members: BoolArray) -> t
         return ()
     ours = isinstance(trainer, GNNTrainer)
     some = slice(_COMPARED if ours else None)
-    first, *others = scene.asked
+    first, *others = scene.profiled(parts=False)
     target = fit_ratios([first], data, members[np.newaxis])
     if ours and target[0] >= 1:  # whatever the shadow models' ratios are
         return ()

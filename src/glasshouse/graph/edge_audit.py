@@ -22,10 +22,9 @@ from glasshouse.core.randomness import seed_for
 from glasshouse.data import as_members, complementary_halves
 from glasshouse.evaluation import Known
 from glasshouse.evidence import Mode
-from glasshouse.graph.data.audited_edges import CandidateEdges, Others, candidate_edges
+from glasshouse.graph.data.audited import CandidateEdges, Others, candidate_edges
 from glasshouse.graph.data.checking import checked_graph
-from glasshouse.graph.data.population import GraphPopulation
-from glasshouse.graph.data.subgraph import induced
+from glasshouse.graph.data.population import GraphPopulation, induced
 from glasshouse.graph.edge_scene import EdgeScene
 from glasshouse.graph.models.networks import Model
 from glasshouse.graph.models.profile import profile_models
@@ -102,7 +101,7 @@ def audit_edges(
     check_trainer(usual)
     everyone = np.ones(int(graph.num_nodes), dtype=np.bool_)
     nodes = everyone if members is None else as_members(members, everyone.shape, place="members")
-    part = Data(**{name: value for name, value in induced(graph, nodes)._asdict().items() if value is not None})
+    part = induced(graph, nodes)
     names = getattr(graph, "ids", np.arange(len(everyone)).astype(str))
     part.ids = np.asarray(names)[nodes].tolist()  # the ends keep their names
     pairs = candidate_edges(part, count=edges, others=others, seed=seed)

@@ -15,24 +15,16 @@ from torch_geometric.data import Data
 from glasshouse.core.arrays import BoolArray, FloatArray, IntArray, TextArray
 from glasshouse.core.digests import digest_arrays
 from glasshouse.core.errors import InputError
-from glasshouse.data import as_ids, as_members
+from glasshouse.data import as_ids
 from glasshouse.evidence import Evidence, Kind
-from glasshouse.graph.data.audited_edges import Others
+from glasshouse.graph.data.audited import Others
 from glasshouse.graph.data.checking import CheckedGraph, checked_graph
-from glasshouse.graph.models.networks import Model, model_device
-from glasshouse.graph.models.profile import AnyModel, Profiled, profile_models, raw_models
+from glasshouse.graph.models.networks import Model
+from glasshouse.graph.models.profile import AnyModel, Profiled
 from glasshouse.graph.rule.edge_toggles import EdgeEngine, EdgeQuestion, answer_edges, ask_edges, edge_influences
-from glasshouse.graph.scene import PooledScene
+from glasshouse.graph.scene import PooledScene, ScenePool
 
-
-class _Pool:
-    """All models of a scene, and what was asked of them: simulated scenes have the same models in other places."""
-
-    def __init__(self, models: Sequence[AnyModel], data: CheckedGraph) -> None:
-        self.models: list[Profiled] = profile_models(models, data)
-        self.device = model_device(raw_models(models))
-        self.signals: dict[tuple[str, str, int], FloatArray] = {}  # by masks, engine and model, [M, P] each
-        self.influences: dict[int, FloatArray] = {}  # by model, [P]
+_REMEMBERED = 8  # sets of masks about which answers are kept
 
 
 @dataclass(frozen=True, eq=False, init=False, repr=False)
@@ -62,7 +54,7 @@ class EdgeScene(PooledScene):
     shadow_members: BoolArray
     pairs: IntArray
     ids: TextArray
-    _pool: _Pool
+    _pool: ScenePool
     others: Others
     _places: tuple[int, slice | IntArray]
 
@@ -81,20 +73,11 @@ class EdgeScene(PooledScene):
         if ends.ndim != 2 or len(ends) != 2 or not ends.size:
             raise InputError("pairs: give the ends of each audited pair, [2, P].")
         names = [f"{a} - {b}" for a, b in ends.T.tolist()] if ids is None else ids
-        shape = (len(shadows), ends.shape[1])
-        pool = _Pool([target, *shadows], graph)
-        vars(self).update(
-            data=graph,
-            target=raw_models([target])[0],
-            shadows=tuple(raw_models(shadows)),
-            shadow_members=as_members(shadow_members, shape, place="shadow_members"),
-            pairs=ends,
-            ids=as_ids(names, ends.shape[1], place="ids"),
-            _pool=pool,
-            others=others,
-            _places=(0, slice(1, None)),
-        )
-        self.question(np.zeros((1, ends.shape[1]), dtype=np.bool_))  # what is wrong with the pairs shows here
+        count = ends.shape[1]
+        more = {"data": graph, "pairs": ends, "ids": as_ids(names, count, place="ids"), "others": others}
+        self._hold(target, shadows, shadow_members, count, **more)
+        self._pool.profiled(graph, parts=True)
+        self.question(self._nothing)  # what is wrong with the pairs shows here
 
     def __repr__(self) -> str:
         return f"EdgeScene({self.data.num_nodes} nodes, {len(self.ids)} pairs, {len(self.shadows)} shadow models)"
@@ -108,6 +91,11 @@ class EdgeScene(PooledScene):
         """The entries of the pairs; all of them are audited."""
         return np.asarray(values)
 
+    @property
+    def _nothing(self) -> BoolArray:
+        """[1, P] the mask of the known graph."""
+        return np.zeros((1, len(self.ids)), dtype=np.bool_)
+
     def question(self, masks: BoolArray) -> EdgeQuestion:
         """The question about masks [M, P], where the models are."""
         given = torch.from_numpy(masks), torch.from_numpy(self.pairs)
@@ -115,34 +103,34 @@ class EdgeScene(PooledScene):
 
     def toggled(self, masks: BoolArray, *, engine: EdgeEngine = "auto") -> FloatArray:
         """S under sampled masks [M, P], for target and shadow models, [1 + K, M, P]; no model is asked twice."""
-        known, key = self._pool.signals, digest_arrays([masks])
-        places = self._own(range(len(self._pool.models)))
+        known: dict[Any, FloatArray] = self._pool.kept.setdefault("signals", {})  # [M, P] each
+        models, key = self._pool.profiled(self.data, parts=True), digest_arrays([masks])
+        places = self._own(range(len(models)))
         missing = [at for at in places if (key, engine, at) not in known]
         if missing:
-            if len(known) > 8 * len(self._pool.models):  # the answers about eight sets of masks
+            if len(known) > _REMEMBERED * len(models):
                 known.clear()
                 missing = places
-            found = answer_edges([self._pool.models[at] for at in missing], self.question(masks), engine)
+            found = answer_edges([models[at] for at in missing], self.question(masks), engine)
             known.update({(key, engine, at): one for at, one in zip(missing, found.cpu().numpy(), strict=True)})
         return np.stack([known[key, engine, at] for at in places])
 
     @property
     def influence(self) -> FloatArray:
         """[P] how far the target's answer about one end of each pair follows the features of the other."""
-        place = self._places[0]
-        if place not in self._pool.influences:
-            question = self.question(np.zeros((1, len(self.ids)), dtype=np.bool_))
-            self._pool.influences[place] = edge_influences(self._pool.models[place], question).cpu().numpy()
-        return self._pool.influences[place]
+        known, place = self._pool.kept.setdefault("influences", {}), self._places[0]
+        if place not in known:
+            known[place] = edge_influences(self.profiled()[0], self.question(self._nothing)).cpu().numpy()
+        return np.asarray(known[place])
 
     @property
     def posteriors(self) -> FloatArray:
         """[n, C] the target's class probabilities on the graph that the attacker knows."""
-        return self._probabilities(self._own(self._pool.models)[:1], self.data)
+        return self._probabilities(self.profiled()[:1], self.data)
 
     def expected_posteriors(self, data: Data) -> FloatArray:
         """[n, C] the shadow models' mean class probabilities on a graph of the same nodes."""
-        return self._probabilities(self._own(self._pool.models)[1:], data)
+        return self._probabilities(self.profiled()[1:], data)
 
     def _probabilities(self, models: Sequence[Profiled], data: Data) -> FloatArray:
         graph = Data(x=data.x, edge_index=data.edge_index).to(self._pool.device)
@@ -156,7 +144,7 @@ class EdgeScene(PooledScene):
 
         The labels say whether both ends are of one class.
         """
-        signals = self.toggled(np.zeros((1, len(self.ids)), dtype=np.bool_))[:, 0]
+        signals = self.toggled(self._nothing)[:, 0]
         losses = np.logaddexp(0.0, signals)
         ends = self.data.y.cpu().numpy()[self.pairs]
         return Evidence(
@@ -171,11 +159,6 @@ class EdgeScene(PooledScene):
     def zero_hop(self) -> Evidence:
         """What the sampler ``"mia"`` looks at: the evidence about each pair by itself."""
         return self.evidence
-
-    @property
-    def labelled(self) -> slice:
-        """Which of the pairs samplers may ask about: all of them."""
-        return slice(None)
 
     def of_nodes(self, evidence: Evidence, pairs: slice) -> Evidence:
         """The evidence about these pairs, which are all of them."""

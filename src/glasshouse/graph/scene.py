@@ -6,7 +6,7 @@ import abc
 import hashlib
 import math
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, fields
 from functools import cached_property
@@ -39,11 +39,11 @@ _Answers = tuple[FloatArray, F32]  # of models: losses [models, n]; logits [mode
 
 
 @dataclass(eq=False)
-class _Pool:
+class ScenePool:
     """The models of a scene, profiled and asked once: its simulated scenes have the same models in other places."""
 
     models: tuple[AnyModel, ...]
-    kept: dict[str, _Answers] = field(default_factory=dict)  # by query
+    kept: dict[Hashable, Any] = field(default_factory=dict)  # what they answered, by query
     level: int = 0  # 1 if it is known how the models are called, 2 if it was measured how far they see
     memory: Memory = field(default_factory=Memory)
 
@@ -60,22 +60,38 @@ class _Pool:
 
     def __reduce__(self) -> tuple[Any, ...]:
         """What is known about tensors of one process is not known about their copies in another."""
-        return _Pool, (self.models, self.kept, self.level)
+        return ScenePool, (self.models, self.kept, self.level)
 
 
 class PooledScene(abc.ABC):
     """What scenes of nodes and of pairs share: models in places of a pool, and each of them as a simulated target."""
 
+    data: CheckedGraph
     target: Model
     shadows: tuple[Model, ...]
     shadow_members: BoolArray
-    _pool: Any  # its ``models``, perhaps profiled, and what they answered
+    _pool: ScenePool
     _places: tuple[int, slice | IntArray]  # where the target and the shadow models are in the pool
 
+    def _hold(self, target: AnyModel, shadows: Sequence[AnyModel], members: ArrayLike, count: int, **more: Any) -> None:
+        """Fill the fields; ``members`` are [K, count]."""
+        vars(self).update(
+            target=raw_models([target])[0],
+            shadows=tuple(raw_models(shadows)),
+            shadow_members=as_members(members, (len(shadows), count), place="shadow_members"),
+            _pool=ScenePool((target, *shadows)),
+            _places=(0, slice(1, None)),
+            **more,
+        )
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What a worker is sent: what the models answered, but nothing that is quick to make again."""
+        return {one.name: getattr(self, one.name) for one in fields(cast("Any", self))}
+
     @property
-    @abc.abstractmethod
     def labelled(self) -> slice | IntArray:
-        """Where the entries of ``shadow_members`` are that a model can be asked about."""
+        """Where the entries of ``shadow_members`` are that a model can be asked about: all, or positions, ascending."""
+        return slice(None)
 
     @abc.abstractmethod
     def audited(self, values: ArrayLike) -> NDArray[Any]:
@@ -85,6 +101,10 @@ class PooledScene(abc.ABC):
     def models(self) -> list[Model]:
         """The target first, then the shadow models."""
         return [self.target, *self.shadows]
+
+    def profiled(self, *, parts: bool = True) -> list[Profiled]:
+        """The models with their profiles, the target first, each found once; without ``parts`` how they are called."""
+        return self._own(self._pool.profiled(self.data, parts=parts))
 
     def simulated(self) -> Iterator[SimulatedTarget[Self]]:
         """Each shadow model in turn as the target, judged by the others without its complement; and who trained it."""
@@ -130,7 +150,7 @@ class PooledScene(abc.ABC):
     def _but(self, **changed: Any) -> Self:
         """The same scene with other fields; it is not checked again."""
         scene = object.__new__(type(self))
-        vars(scene).update({one.name: getattr(self, one.name) for one in fields(cast("Any", self))} | changed)
+        vars(scene).update(self.__getstate__() | changed)
         return scene
 
 
@@ -167,7 +187,7 @@ class Scene(PooledScene):
     nodes: IntArray
     names: TextArray
     setting: Setting
-    _pool: _Pool
+    _pool: ScenePool
     _places: tuple[int, slice | IntArray]
 
     def __init__(
@@ -194,31 +214,11 @@ class Scene(PooledScene):
             raise InputError("nodes: none, or one of them twice; give each audited node once.")
         if lost := len(np.setdiff1d(chosen, labelled)):
             raise InputError(f"nodes: {lost} of {len(chosen)} have no label and cannot be audited; leave them out.")
-        members = as_members(shadow_members, (len(shadows), count), place="shadow_members")
-        for name, value in {
-            "data": graph,
-            "target": raw_models([target])[0],
-            "shadows": tuple(raw_models(shadows)),
-            "shadow_members": members,
-            "nodes": chosen.astype(np.int64),
-            "names": as_ids(ids, count, place="ids"),
-            "setting": setting,
-            "_pool": _Pool((target, *shadows)),
-            "_places": (0, slice(1, None)),  # where the target and the shadow models are in the pool
-        }.items():
-            object.__setattr__(self, name, value)
-
-    def __getstate__(self) -> dict[str, Any]:
-        """What a worker is sent: the models' answers to the two queries, but nothing that is quick to make again."""
-        return {one.name: getattr(self, one.name) for one in fields(self)}
+        nodes, names = chosen.astype(np.int64), as_ids(ids, count, place="ids")
+        self._hold(target, shadows, shadow_members, count, data=graph, nodes=nodes, names=names, setting=setting)
 
     def __repr__(self) -> str:
         return f"Scene({self.data.num_nodes} nodes, {len(self.nodes)} audited, {len(self.shadows)} shadow models)"
-
-    @property
-    def asked(self) -> list[Profiled]:
-        """The target and the shadow models, each with what is known of how it is called."""
-        return self._own(self._pool.profiled(self.data, parts=False))
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -318,10 +318,6 @@ class Scene(PooledScene):
         """The question about masks [M, n] and the audited nodes, where the models are."""
         given = torch.from_numpy(masks), torch.from_numpy(self.nodes)
         return ask(self.data, *given, hops=hops, device=self._pool.device)
-
-    def profiled(self) -> list[Profiled]:
-        """The models with their profiles, the target first; every model of the pool is profiled once."""
-        return self._own(self._pool.profiled(self.data, parts=True))
 
     def keeping(self) -> AbstractContextManager[None]:
         """Inside this block the graph is sent to a device once, for all questions about the scene's models."""

@@ -99,12 +99,12 @@ def test_engines_agree_and_the_reference_is_slow_but_sure() -> None:
 def test_simulated_targets_never_ask_a_model_twice_and_leave_out_complements() -> None:
     scene = scene_of()
     first = GEdge().score(scene)
-    known = len(scene._pool.signals)
+    known = len(scene._pool.kept["signals"])
     targets = list(scene.simulated())
     assert [len(one.view.shadows) for one in targets] == [2, 2, 2, 2]
     assert all(one.view.target is model for one, model in zip(targets, scene.shadows, strict=True))
     scores = [GEdge().score(one.view) for one in targets]
-    assert len(scene._pool.signals) == known
+    assert len(scene._pool.kept["signals"]) == known
     assert not any(np.array_equal(first, one) for one in scores)
     one = targets[0].view
     again = EdgeScene(scene.data, one.target, one.shadows, one.shadow_members, pairs=PAIRS)

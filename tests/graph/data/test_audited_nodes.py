@@ -5,7 +5,7 @@ import pytest
 
 from glasshouse.core.errors import InputError
 from glasshouse.graph import citation_graph
-from glasshouse.graph.data.audited_nodes import chosen_nodes, sample_nodes
+from glasshouse.graph.data.audited import chosen_nodes, sample_nodes
 
 DATA = citation_graph(nodes=700, classes=5, seed=0)
 IDS = np.array([f"n{node}" for node in range(700)])

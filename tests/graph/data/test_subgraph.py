@@ -6,7 +6,7 @@ import torch
 from hypothesis import given
 
 from glasshouse.core.errors import InputError
-from glasshouse.graph.data.subgraph import induced
+from glasshouse.graph.data.population import induced
 from tests.graph.random_graphs import Case, random_cases
 from tests.graph.simple_graphs import simple_graph
 

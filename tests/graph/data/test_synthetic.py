@@ -14,7 +14,7 @@ from glasshouse.core.outputs import tensor_losses
 from glasshouse.core.randomness import seed_for
 from glasshouse.data import complementary_halves, random_subsets
 from glasshouse.evaluation import auc, tpr_at_fpr
-from glasshouse.graph.data.subgraph import induced
+from glasshouse.graph.data.population import induced
 from glasshouse.graph.data.synthetic import citation_graph
 from glasshouse.graph.training.trainer import GNNTrainer, adam
 

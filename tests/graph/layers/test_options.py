@@ -36,4 +36,4 @@ def test_a_layer_with_options_that_are_not_known_is_asked_itself(
     layer: nn.Module, can_toggle: bool, can_train: bool
 ) -> None:
     kind = LAYER_TYPES[type(layer)]
-    assert (kind.toggles(layer), bool(kind.can_train(layer))) == (can_toggle, can_train)
+    assert (kind.toggles(layer), kind.trains(layer)) == (can_toggle, can_train)

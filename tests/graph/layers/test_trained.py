@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from glasshouse.graph.data.subgraph import induced
+from glasshouse.graph.data.population import induced
 from glasshouse.graph.training.many.graph import BatchedGraph
 from glasshouse.graph.training.many.program import BatchedProgram
 from glasshouse.graph.training.trainer import GNNTrainer, sgd

@@ -10,8 +10,7 @@ from torch_geometric.data import Data
 from torch_geometric.nn import GAT, GCN, GIN, PNA, GATv2Conv, GCNConv, GraphSAGE
 
 from glasshouse.core.errors import InputError
-from glasshouse.graph.models.calls import Arguments, bind_arguments
-from glasshouse.graph.models.edge_values import held_values
+from glasshouse.graph.models.calls import Arguments, bind_arguments, held_values
 
 WEIGHT, SCALAR, ROWS = (("edge_weight", 1),), (("edge_attr", 1),), (("edge_attr", 2),)
 BOTH = (*WEIGHT, *ROWS)

@@ -9,7 +9,7 @@ from torch_geometric.data import Batch, Data
 from torch_geometric.nn import GraphNorm, GraphSAGE, global_mean_pool
 
 from glasshouse.core.errors import InputError
-from glasshouse.graph.models.graph_calls import GraphCall, bind_graph_call, check_apart
+from glasshouse.graph.models.calls import GraphCall, bind_graph_call, check_apart
 from tests.graph.molecules import NamedOtherwise, PooledGCN, TakesBatch, TakesBonds, TakesData, molecules
 
 PLAIN = Batch.from_data_list(molecules(6), exclude_keys=["y"])

@@ -11,7 +11,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from glasshouse.graph.models.edge_values import with_edges
+from glasshouse.graph.models.calls import with_edges
 from glasshouse.graph.models.networks import build_gnn
 from glasshouse.graph.models.tensor_cache import Memory, on_device, open_memory, remembered
 from glasshouse.graph.rule.question import ask

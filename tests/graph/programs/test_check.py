@@ -11,8 +11,8 @@ from torch_geometric.data import Data
 from torch_geometric.nn import GCN, GATConv, GCNConv, GraphNorm, MessagePassing, MixHopConv, SAGEConv
 from torch_geometric.utils import erdos_renyi_graph
 
-from glasshouse.graph.programs.check import checked_program, sample_graph
 from glasshouse.graph.programs.program import NoProgram, Program
+from glasshouse.graph.programs.reach import checked_program, sample_graph
 from glasshouse.graph.programs.trace import Asked, traced
 from tests.graph.programs.modules import Looped
 from tests.graph.zoo import EVERYWHERE, Differences, Spread

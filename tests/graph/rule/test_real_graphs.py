@@ -18,8 +18,7 @@ from glasshouse.graph.models.networks import build_gnn
 from glasshouse.graph.models.profile import profile_models
 from glasshouse.graph.rule.incremental import any_layer
 from glasshouse.graph.rule.reference import reference_losses
-from glasshouse.graph.rule.self_check import check_engine
-from glasshouse.graph.rule.toggling import toggle_losses
+from glasshouse.graph.rule.toggling import check_engine, toggle_losses
 from tests.graph.rule.test_self_check import counted_from_row_0
 from tests.graph.zoo import Mine, Untyped
 

@@ -11,11 +11,11 @@ from torch import nn
 
 from glasshouse.core.errors import InputError
 from glasshouse.graph.models.profile import profile_models
-from glasshouse.graph.rule import self_check
+from glasshouse.graph.rule import toggling
 from glasshouse.graph.rule.ego_nets import EgoNets, draw_ego_nets
 from glasshouse.graph.rule.engines import answer_block
 from glasshouse.graph.rule.incremental import any_layer
-from glasshouse.graph.rule.self_check import check_engine
+from glasshouse.graph.rule.toggling import check_engine
 from tests.graph.random_graphs import random_models
 from tests.graph.simple_graphs import simple_graph
 from tests.graph.zoo import Mine, Untyped
@@ -34,7 +34,7 @@ def test_an_engine_that_follows_the_rule_passes_with_few_nodes_too() -> None:
 
 @pytest.mark.parametrize("fault", [0.01, float("nan")])
 def test_an_engine_that_errs_is_refused(fault: float, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(self_check, "answer_block", lambda *given: answer_block(*given) * (1 + fault) + fault)
+    monkeypatch.setattr(toggling, "answer_block", lambda *given: answer_block(*given) * (1 + fault) + fault)
     with pytest.raises(InputError, match="differs from the rule as written"):
         check_engine(profile_models(MODELS, DATA), DATA, nodes=np.arange(12), share=0.5, seed=0)
 
@@ -49,8 +49,8 @@ def test_an_engine_that_errs_about_one_node_in_company_is_refused(monkeypatch: p
         found[0, 1, 3, 77] += 0.01 * bool((given[2].nodes == torch.arange(300)).all()) if found.shape[3] == 300 else 0
         return found
 
-    monkeypatch.setattr(self_check, "answer_block", wrong)
-    monkeypatch.setattr(self_check, "_AGAIN", 300)
+    monkeypatch.setattr(toggling, "answer_block", wrong)
+    monkeypatch.setattr(toggling, "_AGAIN", 300)
     with pytest.raises(InputError, match="differs from the rule as written"):
         check_engine(profile_models(models, data), data, nodes=np.arange(300), share=0.5, seed=0)
 

@@ -12,7 +12,7 @@ from torch import nn
 from glasshouse.core.errors import InputError
 from glasshouse.core.randomness import seed_for
 from glasshouse.data import random_subsets
-from glasshouse.graph.data.subgraph import induced
+from glasshouse.graph.data.population import induced
 from glasshouse.graph.data.synthetic import citation_graph
 from glasshouse.graph.training.grid_search import PAPER_GRID, grid_search
 from glasshouse.graph.training.trainer import GNNTrainer, adam

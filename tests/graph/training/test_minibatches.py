@@ -15,7 +15,7 @@ from torch_geometric.utils import k_hop_subgraph
 from glasshouse import Evaluation
 from glasshouse.core.errors import InputError
 from glasshouse.graph import audit
-from glasshouse.graph.data.subgraph import induced
+from glasshouse.graph.data.population import induced
 from glasshouse.graph.data.synthetic import citation_graph
 from glasshouse.graph.training.minibatches import Neighbors, RandomNodes, training_steps
 from glasshouse.graph.training.setting import Setting, node_accuracy

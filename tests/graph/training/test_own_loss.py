@@ -17,7 +17,7 @@ from glasshouse.auditing.options import Attacker
 from glasshouse.core.numerics import area_under_roc
 from glasshouse.graph import GNNTrainer, audit, citation_graph, toggle_losses
 from glasshouse.graph.models.profile import profile_models
-from glasshouse.graph.training.own_loss import with_outcomes
+from glasshouse.graph.training.plain import with_outcomes
 from tests.graph.random_graphs import FEATURES
 from tests.graph.simple_graphs import simple_graph
 

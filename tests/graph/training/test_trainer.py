@@ -11,7 +11,7 @@ from torch_geometric.nn import GCNConv
 
 from glasshouse.core.errors import InputError
 from glasshouse.core.randomness import seed_for
-from glasshouse.graph.data.subgraph import induced
+from glasshouse.graph.data.population import induced
 from glasshouse.graph.data.synthetic import citation_graph
 from glasshouse.graph.models.networks import GNN, NETWORKS
 from glasshouse.graph.training.setting import Setting

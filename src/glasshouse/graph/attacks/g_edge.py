@@ -18,7 +18,7 @@ from glasshouse.core.arrays import BoolArray, FloatArray, IntArray
 from glasshouse.core.errors import InputError
 from glasshouse.evidence import Kind
 from glasshouse.graph.attacks.graph_attack import Drawn, PriorRule, ToggleRule
-from glasshouse.graph.data.audited_edges import candidate_edges
+from glasshouse.graph.data.audited import candidate_edges
 from glasshouse.graph.edge_scene import EdgeScene
 from glasshouse.graph.rule.edge_toggles import EdgeEngine
 from glasshouse.graph.sampling.samplers import Samples, SamplingRequest, draw

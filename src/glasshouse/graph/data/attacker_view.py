@@ -13,7 +13,7 @@ from glasshouse.core.randomness import generator
 from glasshouse.data import as_members, share_size
 from glasshouse.data.members import both_ways, snowball
 from glasshouse.graph.data.checking import check_edges
-from glasshouse.graph.models.edge_values import EDGE_VALUES
+from glasshouse.graph.models.calls import EDGE_VALUES
 
 
 def snowball_subset(data: Data, *, fraction: float, seed: int, branching: int | None = None) -> BoolArray:

@@ -13,7 +13,7 @@ from torch_geometric.data import Data
 from glasshouse.core.arrays import BoolArray, FloatArray, IntArray
 from glasshouse.core.errors import InputError, raise_faults
 from glasshouse.core.numerics import not_finite
-from glasshouse.graph.models.edge_values import EDGE_VALUES
+from glasshouse.graph.models.calls import EDGE_VALUES
 from glasshouse.graph.models.tensor_cache import remembered
 
 _LOOSE = "is not a torch tensor; make it one with torch.as_tensor."

@@ -15,7 +15,7 @@ from glasshouse.core.arrays import FloatArray, IntArray
 from glasshouse.core.errors import InputError
 from glasshouse.data import Population, register_records
 from glasshouse.graph.data.checking import check_edges
-from glasshouse.graph.models.graph_calls import bind_graph_call, check_apart
+from glasshouse.graph.models.calls import bind_graph_call, check_apart
 
 _MOST = 1 << 18  # nodes and edges of a batch of queries: 128 MiB of hidden values of width 128 per layer
 _LOOK = 8  # graphs that show whether a model keeps graphs apart

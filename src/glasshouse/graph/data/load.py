@@ -26,7 +26,7 @@ from glasshouse.data.named import data_root
 from glasshouse.graph.data.checking import check_graph
 from glasshouse.graph.data.synthetic import citation_graph
 from glasshouse.graph.data.tables import TABLES, graph_from_tables
-from glasshouse.graph.models.edge_values import EDGE_VALUES, edge_values
+from glasshouse.graph.models.calls import EDGE_VALUES, edge_values
 from glasshouse.io.arrays import check_array, check_sparse, read_npz, read_safetensors
 from glasshouse.io.guarded import guarded, read_json
 

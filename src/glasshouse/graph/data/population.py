@@ -1,4 +1,4 @@
-"""A graph as a population: what a shadow pool needs to know about it."""
+"""A graph as a population, for a shadow pool; and the graph that some of its nodes induce."""
 
 from __future__ import annotations
 
@@ -10,11 +10,15 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import Tensor
 from torch_geometric.data import Data
 
-from glasshouse.core.arrays import IntArray, TextArray
+from glasshouse.core.arrays import BoolArray, IntArray, TextArray
 from glasshouse.core.digests import digest_arrays, row_digests
-from glasshouse.data import as_ids, as_population
+from glasshouse.data import as_ids, as_members, as_population
+from glasshouse.graph.data.checking import check_graph
+from glasshouse.graph.models.calls import edge_values, held_values
+from glasshouse.graph.models.tensor_cache import on_device
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,3 +66,28 @@ def _in_short(value: Any) -> str:
 
 
 as_population.register(Data, GraphPopulation)
+
+
+def part_of(graph: Data, nodes: Tensor, edges: Tensor, *, device: torch.device | str) -> Data:
+    """Some nodes [m] of a graph with new numbers, and some of the edges between them, by positions, on a device."""
+    position = torch.empty(len(graph.x), dtype=torch.long, device=nodes.device)
+    position[nodes] = torch.arange(len(nodes), device=nodes.device)
+    return Data(
+        x=graph.x[nodes].to(device),
+        edge_index=position[graph.edge_index[:, edges]].to(device),
+        y=graph.y[nodes].to(device),
+        **{name: getattr(graph, name)[edges].to(device) for name, _ in held_values(graph)},
+    )
+
+
+def induced(data: Data, nodes: BoolArray, *, device: torch.device | str = "cpu") -> Data:
+    """The graph induced by the chosen nodes, bool [n], checked, on a device: all that a model may see, and labels."""
+    check_graph(data, nodes=nodes)
+    place = torch.device(device)
+    names = ["x", "edge_index", "y", *(name for name, _ in held_values(data))]
+    whole = Data(**{name: on_device(getattr(data, name), place) for name in names})
+    chosen = torch.from_numpy(as_members(nodes, (len(data.x),), place="members")).to(place)
+    found = part_of(whole, chosen.nonzero()[:, 0], chosen[whole.edge_index].all(0).nonzero()[:, 0], device=place)
+    found.x, found.y = found.x.float(), found.y.long()
+    found.update(edge_values(found))
+    return found

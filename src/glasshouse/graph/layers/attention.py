@@ -17,7 +17,6 @@ from glasshouse.graph.layers.layer_type import (
     adds,
     is_elementwise,
     register_layer_type,
-    with_options,
 )
 from glasshouse.graph.layers.sums import degree
 
@@ -85,10 +84,6 @@ def _product(shown: Tensor, asked: Tensor, edge: Tensor | None) -> Tensor:
     return (shown * asked).sum(-1).div(float(shown.shape[-1]) ** 0.5)
 
 
-def _with_edge(_shown: Any, sent: Tensor, _asked: Any, edge: Tensor | None) -> Tensor:
-    return sent if edge is None else sent + edge
-
-
 def _transformer(o: Operations, layer: pyg.TransformerConv, x: Any, edge_attr: Any = None) -> Any:
     def ends(o: Operations, x: Any) -> tuple[Any, Any, Any]:
         asked, shown, sent = (o.linear(x, name) for name in ("lin_query", "lin_key", "lin_value"))
@@ -98,7 +93,7 @@ def _transformer(o: Operations, layer: pyg.TransformerConv, x: Any, edge_attr: A
         x,
         ends,
         score=_product,
-        message=_with_edge,
+        message=lambda _shown, sent, _asked, edge: sent if edge is None else sent + edge,
         edges=None if layer.lin_edge is None else edge_attr,
         edge=lambda o, rows: o.linear(rows, "lin_edge"),
         **_heads(layer),
@@ -117,17 +112,13 @@ def _gated(made: Tensor, own: Tensor, gate: Tensor) -> Tensor:
     return share * own + (1 - share) * made
 
 
-def _cut_sum(_shown: Any, sent: Tensor, _asked: Any, edge: Tensor) -> Tensor:
-    return torch.relu(sent + edge)
-
-
 def _gine(o: Operations, layer: pyg.GINEConv, x: Any, edge_attr: Any = None) -> Any:
     if edge_attr is None:
         raise NotDescribed
     sums = o.attend(
         x,
         lambda _, x: (None, x, None),
-        message=_cut_sum,
+        message=lambda _shown, sent, _asked, edge: torch.relu(sent + edge),
         mean=False,
         edges=edge_attr,
         edge=None if layer.lin is None else lambda o, rows: o.linear(rows, "lin"),
@@ -156,7 +147,8 @@ def _supergat(o: Operations, layer: pyg.SuperGATConv, x: Any) -> Any:
 def _fa(o: Operations, layer: pyg.FAConv, x: Any, x_0: Any) -> Any:
     """Both ends' root degrees divide a message: the sender's goes with its values, the receiver's is applied last."""
     loops: Any = "added" if layer.add_self_loops else "listed"
-    scale = o.rows(_root, degree(o, x, loops=loops))
+    count = degree(o, x, loops=loops)
+    scale = o.rows(lambda count: count.clamp(min=0).rsqrt().masked_fill(count <= 0, 0), count)
 
     def ends(o: Operations, both: Any) -> tuple[Any, Any, Any]:
         x = o.rows(lambda rows: rows[..., 1:], both)
@@ -165,17 +157,9 @@ def _fa(o: Operations, layer: pyg.FAConv, x: Any, x_0: Any) -> Any:
     def message(shown: Tensor, sent: Tensor, asked: Tensor, _edge: Any) -> Tensor:
         return (shown + asked).tanh() * sent
 
-    joined = o.rows(_beside, scale, x)
+    joined = o.rows(lambda scale, x: torch.cat([scale.expand(*x.shape[:2], 1), x], dim=-1), scale, x)
     made = o.attend(joined, ends, message=message, mean=False, loops=_loops(layer), dropout=layer.dropout)
     return o.rows(lambda made, scale, first: scale * made + layer.eps * first, made, scale, x_0)
-
-
-def _root(count: Tensor) -> Tensor:
-    return count.clamp(min=0).rsqrt().masked_fill(count <= 0, 0)
-
-
-def _beside(scale: Tensor, x: Tensor) -> Tensor:
-    return torch.cat([scale.expand(*x.shape[:2], 1), x], dim=-1)
 
 
 def _res_gated(o: Operations, layer: pyg.ResGatedGraphConv, x: Any) -> Any:
@@ -225,21 +209,13 @@ def _gen(o: Operations, layer: pyg.GENConv, x: Any) -> Any:
 
 
 def _has_sums(layer: pyg.GENConv) -> bool:
-    plain = layer.aggr in ("add", "sum", "mean") or (layer.aggr == "softmax" and not layer.aggr_module.semi_grad)
+    plain = adds(layer, "mean") or (layer.aggr == "softmax" and not layer.aggr_module.semi_grad)
     return plain and not hasattr(layer, "msg_norm") and not hasattr(layer, "lin_aggr_out")
 
 
 def _has_one_film(layer: pyg.FiLMConv) -> bool:
     linear = type(layer.film_skip) is type(layer.lin_skip)
-    return layer.num_relations == 1 and linear and is_elementwise(layer.act) and layer.aggr in ("add", "sum", "mean")
-
-
-def _gates_nodes(layer: pyg.ResGatedGraphConv) -> bool:
-    return adds(layer) and layer.edge_dim is None and is_elementwise(layer.act)
-
-
-def _is_normalised(layer: pyg.FAConv) -> bool:
-    return adds(layer) and bool(layer.normalize)
+    return layer.num_relations == 1 and linear and is_elementwise(layer.act) and adds(layer, "mean")
 
 
 def _known_fill(layer: Any) -> bool:
@@ -270,10 +246,14 @@ for _one in (
         edges=_FEATURES,
     ),
     LayerType(convolution=pyg.SuperGATConv, formula=_supergat),
-    LayerType(convolution=pyg.FAConv, formula=_fa, nodes=("x_0",), **with_options(_is_normalised)),
-    LayerType(convolution=pyg.ResGatedGraphConv, formula=_res_gated, **with_options(_gates_nodes)),
-    LayerType(convolution=pyg.FiLMConv, formula=_film, **with_options(_has_one_film)),
-    LayerType(convolution=pyg.GENConv, formula=_gen, modules=("mlp",), **with_options(_has_sums)),
+    LayerType(convolution=pyg.FAConv, formula=_fa, nodes=("x_0",), can_toggle=lambda c: adds(c) and c.normalize),
+    LayerType(
+        convolution=pyg.ResGatedGraphConv,
+        formula=_res_gated,
+        can_toggle=lambda c: adds(c) and c.edge_dim is None and is_elementwise(c.act),
+    ),
+    LayerType(convolution=pyg.FiLMConv, formula=_film, can_toggle=_has_one_film),
+    LayerType(convolution=pyg.GENConv, formula=_gen, modules=("mlp",), can_toggle=_has_sums),
     LayerType(convolution=pyg.GINEConv, formula=_gine, edges=_FEATURES, modules=("nn",)),
 ):
     register_layer_type(_one)

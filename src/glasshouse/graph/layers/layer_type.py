@@ -141,9 +141,9 @@ class LeakySum:
         return nn.functional.leaky_relu(total, self.slope).squeeze(-1)
 
 
-def adds(layer: Any) -> bool:
-    """Whether a layer adds messages up."""
-    return layer.aggr in ("add", "sum")
+def adds(layer: Any, *others: str) -> bool:
+    """Whether a layer adds messages up, or does one of some other things with them."""
+    return layer.aggr in ("add", "sum", *others)
 
 
 _ELEMENTWISE = (nn.ReLU, nn.LeakyReLU, nn.ELU, nn.SELU, nn.GELU, nn.SiLU, nn.Tanh, nn.Sigmoid, nn.Identity)
@@ -175,7 +175,7 @@ class LayerType:
             and ``edges`` that the layer is called with.
         can_toggle: whether the formula is right for a layer's options when it is evaluated. A layer with
             ``cached=True`` is never toggled.
-        can_train: the same in training, with its dropout.
+        can_train: the same in training, with its dropout; by default as ``can_toggle``.
         nodes: parameters of ``forward`` with further values of nodes, such as ``x_0``.
         edges: parameters of ``forward`` with values of edges.
         modules: names of the parts that the formula uses as modules.
@@ -191,7 +191,7 @@ class LayerType:
     convolution: type[nn.Module]
     formula: Callable[..., Any]
     can_toggle: Callable[[Any], bool] = adds
-    can_train: Callable[[Any], bool] = adds
+    can_train: Callable[[Any], bool] | None = None
     nodes: tuple[str, ...] = ()
     edges: tuple[str, ...] = ()
     modules: tuple[str, ...] = ()
@@ -207,10 +207,9 @@ class LayerType:
         """Whether the formula is right for a layer as it is evaluated."""
         return not getattr(layer, "cached", False) and not is_altered(layer) and bool(self.can_toggle(layer))
 
-
-def with_options(known: Callable[[Any], bool]) -> dict[str, Any]:
-    """Whether the formula is right for a layer's options, evaluated and in training."""
-    return {"can_toggle": known, "can_train": known}
+    def trains(self, layer: Any) -> bool:
+        """The same for a layer as it is trained."""
+        return bool((self.can_train or self.can_toggle)(layer)) and layer.flow == "source_to_target"
 
 
 LAYER_TYPES: dict[type[nn.Module], LayerType] = {}

@@ -6,6 +6,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.nn.functional import normalize
 from torch_geometric import nn as pyg
 
 from glasshouse.graph.layers.layer_type import (
@@ -15,7 +16,6 @@ from glasshouse.graph.layers.layer_type import (
     adds,
     is_elementwise,
     register_layer_type,
-    with_options,
 )
 
 
@@ -93,7 +93,7 @@ def _mean(layer: Any) -> Any:
 
 
 def _adds_or_more(layer: Any) -> bool:
-    return layer.aggr in ("add", "sum", "mean", "max")
+    return adds(layer, "mean", "max")
 
 
 def _sage(o: Operations, layer: pyg.SAGEConv, x: Any) -> Any:
@@ -104,11 +104,7 @@ def _sage(o: Operations, layer: pyg.SAGEConv, x: Any) -> Any:
     made = o.max(sent, **maps) if layer.aggr == "max" else o.sum(sent, norm=_mean(layer), sums_first=True, **maps)
     if layer.project and root:
         made = o.add(made, o.linear(x, root))
-    return o.rows(_unit, made) if layer.normalize else made
-
-
-def _unit(rows: Tensor) -> Tensor:
-    return torch.nn.functional.normalize(rows, p=2.0, dim=-1)
+    return o.rows(lambda rows: normalize(rows, p=2.0, dim=-1), made) if layer.normalize else made
 
 
 def _gin(o: Operations, layer: pyg.GINConv, x: Any) -> Any:
@@ -178,46 +174,38 @@ def _rgcn(o: Operations, layer: pyg.RGCNConv, x: Any, edge_type: Any = None) -> 
     return o.add(*own, *[o.sum(x, linear=f"weight.{kind}", only=kind, **how) for kind in kinds], bias="bias")
 
 
-def _takes_steps(layer: Any) -> bool:
-    return adds(layer) and layer.K > 0
-
-
-def _adds_alone(layer: pyg.SimpleConv) -> bool:
-    return layer.aggr in ("add", "sum", "mean") and layer.combine_root is None
-
-
-def _has_full_weights(layer: pyg.RGCNConv) -> bool:
-    return layer.aggr in ("add", "sum", "mean") and layer.num_bases is None and layer.num_blocks is None
-
-
-def _adds_loops(layer: pyg.ClusterGCNConv) -> bool:
-    return adds(layer) and bool(layer.add_self_loops)
-
-
 _WEIGHT = ("edge_weight",)
 for _one in (
     LayerType(convolution=pyg.GCNConv, formula=_gcn, edges=_WEIGHT),
     LayerType(convolution=pyg.LGConv, formula=_lg, edges=_WEIGHT),
     LayerType(convolution=pyg.SGConv, formula=_sgc, edges=_WEIGHT),
-    LayerType(convolution=pyg.SSGConv, formula=_ssg, edges=_WEIGHT, **with_options(_takes_steps)),
+    LayerType(convolution=pyg.SSGConv, formula=_ssg, edges=_WEIGHT, can_toggle=lambda c: adds(c) and c.K > 0),
     LayerType(convolution=pyg.TAGConv, formula=_tag, edges=_WEIGHT),
     LayerType(
         convolution=pyg.APPNP,
         formula=_appnp,
         edges=_WEIGHT,
-        can_toggle=_takes_steps,
+        can_toggle=lambda c: adds(c) and c.K > 0,
         can_train=lambda c: adds(c) and c.dropout == 0,
     ),
     LayerType(
         convolution=pyg.ChebConv,
         formula=_cheb,
         can_toggle=lambda c: adds(c) and c.normalization == "sym",
+        can_train=adds,
         steps=lambda c: max(len(c.lins) - 1, 1),  # one linear map per power of the Laplacian, the first for power 0
         both_ways=True,
     ),
-    LayerType(convolution=pyg.GraphConv, formula=_graph_conv, edges=_WEIGHT, **with_options(_adds_or_more)),
-    LayerType(convolution=pyg.SimpleConv, formula=_simple, edges=_WEIGHT, **with_options(_adds_alone)),
-    LayerType(convolution=pyg.SAGEConv, formula=_sage, **with_options(_adds_or_more)),
+    LayerType(
+        convolution=pyg.GraphConv, formula=_graph_conv, edges=_WEIGHT, can_toggle=lambda c: adds(c, "mean", "max")
+    ),
+    LayerType(
+        convolution=pyg.SimpleConv,
+        formula=_simple,
+        edges=_WEIGHT,
+        can_toggle=lambda c: adds(c, "mean") and c.combine_root is None,
+    ),
+    LayerType(convolution=pyg.SAGEConv, formula=_sage, can_toggle=_adds_or_more),
     LayerType(convolution=pyg.GINConv, formula=_gin, modules=("nn",)),
     LayerType(convolution=pyg.GCN2Conv, formula=_gcn2, nodes=("x_0",), edges=_WEIGHT),
     LayerType(
@@ -227,9 +215,14 @@ for _one in (
         can_toggle=lambda c: adds(c) and is_elementwise(c.act),
         can_train=lambda c: adds(c) and is_elementwise(c.act) and c.dropout == 0,
     ),
-    LayerType(convolution=pyg.ClusterGCNConv, formula=_cluster_gcn, **with_options(_adds_loops)),
+    LayerType(convolution=pyg.ClusterGCNConv, formula=_cluster_gcn, can_toggle=lambda c: adds(c) and c.add_self_loops),
     LayerType(convolution=pyg.LEConv, formula=_le, edges=_WEIGHT),
     LayerType(convolution=pyg.MFConv, formula=_mf),
-    LayerType(convolution=pyg.RGCNConv, formula=_rgcn, edges=("edge_type",), **with_options(_has_full_weights)),
+    LayerType(
+        convolution=pyg.RGCNConv,
+        formula=_rgcn,
+        edges=("edge_type",),
+        can_toggle=lambda c: adds(c, "mean") and c.num_bases is None and c.num_blocks is None,
+    ),
 ):
     register_layer_type(_one)

@@ -1,6 +1,6 @@
 """How a model is called: one graph, or features, edges and those values of edges that it has parameters for.
 
-What it takes is found by trying, and what it answers is checked.
+What it takes is found by trying, and what it answers is checked. A classifier of whole graphs is called for a batch.
 """
 
 from __future__ import annotations
@@ -13,14 +13,62 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch_geometric.data import Data
+from torch_geometric.data import Batch, Data
 from torch_geometric.nn import MessagePassing
 
 from glasshouse.core.errors import InputError, first_line
 from glasshouse.core.outputs import check_order_of_outputs, unwrapped
-from glasshouse.graph.models.edge_values import HeldValues, edge_values, held_values, with_edges
 from glasshouse.graph.models.networks import Model
-from glasshouse.graph.programs.reach import rounding
+from glasshouse.graph.models.tensor_cache import on_device
+from glasshouse.graph.programs.program import tolerance
+from glasshouse.graph.programs.reach import TWO_ANSWERS, rounding
+
+EDGE_VALUES = ("edge_weight", "edge_attr", "edge_type")
+
+HeldValues = tuple[tuple[str, int], ...]  # names of the values that a graph has, each with its number of axes
+
+
+def held_values(data: Any) -> HeldValues:
+    """Which values the edges of a graph have: each name with its number of axes, 1 for [E] and 2 for [E, d]."""
+    found = ((name, getattr(data, name, None)) for name in EDGE_VALUES)
+    return tuple((name, value.ndim) for name, value in found if value is not None)
+
+
+def edge_values(data: Any) -> dict[str, Tensor]:
+    """The values that the edges of a graph have, by name, in the type in which a model computes.
+
+    Weights, and features with fractions, get the type of ``x``, since layers multiply them with it. Features that are
+    whole numbers stay so: they may be codes that a model looks up.
+    """
+    dtype = data.x.dtype if data.x.is_floating_point() else torch.float32
+    found = {}
+    for name, _ in held_values(data):
+        value = getattr(data, name)
+        is_code = name != "edge_weight" and not value.is_floating_point()
+        found[name] = value.to(data.x.device, value.dtype if is_code else dtype)
+    return found
+
+
+def with_edges(data: Any, chosen: Tensor | None = None, *, device: torch.device | None = None) -> Data:
+    """All that a model may be given of a graph: features, and edges with their values; no labels.
+
+    Edges are all or the ``chosen`` ones, bool [E] or positions [e]. The ``device`` is by default that of ``x``.
+
+    Example:
+        >>> edges = torch.tensor([[0, 1, 0], [1, 0, 1]])
+        >>> data = Data(x=torch.eye(2), edge_index=edges, edge_weight=torch.tensor([1.0, 2.0, 3.0]))
+        >>> part = with_edges(data, torch.tensor([True, False, True]))
+        >>> part.edge_index.tolist(), part.edge_weight.tolist()
+        ([[0, 0], [1, 1]], [1.0, 3.0])
+    """
+    device = device or data.x.device
+    x, edge_index = on_device(data.x, device), on_device(data.edge_index, device)
+    values = {name: on_device(value, device) for name, value in edge_values(data).items()}
+    if chosen is not None:
+        chosen = chosen.to(device)
+        edge_index, values = edge_index[:, chosen], {name: value[chosen] for name, value in values.items()}
+    return Data(x=x, edge_index=edge_index, **values)
+
 
 EDGE_NAMES = {  # what users call such parameters -> the values that are meant
     "edge_weight": "edge_weight",
@@ -33,7 +81,7 @@ EDGE_NAMES = {  # what users call such parameters -> the values that are meant
 }
 _OTHER = {"edge_weight": "edge_attr", "edge_attr": "edge_weight"}
 _GRAPH_NAMES = ("data", "graph")  # a first parameter with this name takes the whole graph
-PLACED = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+_PLACED = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 _OPEN = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 
 
@@ -57,7 +105,7 @@ class Arguments:
     def named(self, data: Any) -> dict[str, Tensor]:
         """The named arguments for a graph."""
         values = edge_values(data)
-        return {parameter: as_weights(values[name], parameter, data.x.dtype) for parameter, name in self.bound}
+        return {parameter: _as_weights(values[name], parameter, data.x.dtype) for parameter, name in self.bound}
 
     def call(self, model: Callable[..., Any], data: Any) -> Any:
         """What the model returns for a graph."""
@@ -81,17 +129,18 @@ def bind_arguments(model: Any, held: HeldValues = ()) -> Arguments:
         >>> bind_arguments(GAT(4, 8, 2), weights).unused  # it has no edge_dim
         ('edge_weight',)
     """
-    parameters = parameters_of(model)
-    placed = [one for one in parameters if one.kind in PLACED]
+    parameters = _parameters_of(model)
+    placed = [one for one in parameters if one.kind in _PLACED]
     is_open = any(one.kind in _OPEN for one in parameters)
-    if placed and not is_open and (len(placed) == 1 or _is_graph(placed)):
+    optional = all(one.default is not inspect.Parameter.empty for one in placed[1:])
+    if placed and not is_open and (len(placed) == 1 or (placed[0].name in _GRAPH_NAMES and optional)):
         return Arguments(takes_data=True, held=held)
     rest = [one for one in parameters if one not in placed[:2] and one.kind not in _OPEN]
-    wanted = [one.name for one in rest if one.name in EDGE_NAMES and not declines(model, EDGE_NAMES[one.name])]
+    wanted = [one.name for one in rest if one.name in EDGE_NAMES and not _declines(model, EDGE_NAMES[one.name])]
     axes = dict(held)
     bound = {name: EDGE_NAMES[name] for name in wanted if EDGE_NAMES[name] in axes}
     for name in wanted:
-        other = value_for(name, axes)
+        other = _value_for(name, axes)
         if name not in bound and other is not None and other not in bound.values():
             bound[name] = other
     for one in rest:
@@ -100,7 +149,7 @@ def bind_arguments(model: Any, held: HeldValues = ()) -> Arguments:
     return Arguments(bound=tuple(bound.items()), held=held)
 
 
-def value_for(parameter: str, axes: Mapping[str, int]) -> str | None:
+def _value_for(parameter: str, axes: Mapping[str, int]) -> str | None:
     """Which of the values of edges, each with its number of axes, a parameter gets: those that it means, or others."""
     meant = EDGE_NAMES[parameter]
     if meant in axes:
@@ -111,13 +160,13 @@ def value_for(parameter: str, axes: Mapping[str, int]) -> str | None:
     return other if other in axes and (meant == "edge_attr" or axes[other] == 1) else None
 
 
-def as_weights(value: Tensor, parameter: str, dtype: torch.dtype) -> Tensor:
+def _as_weights(value: Tensor, parameter: str, dtype: torch.dtype) -> Tensor:
     """Values of edges for a parameter: codes that are used as weights become numbers with fractions."""
     is_weight = EDGE_NAMES.get(parameter) == "edge_weight" and not value.is_floating_point()
     return value.to(dtype) if is_weight else value
 
 
-def parameters_of(model: Any) -> list[inspect.Parameter]:
+def _parameters_of(model: Any) -> list[inspect.Parameter]:
     """The parameters of a call; none if they cannot be known, as with some built-in functions."""
     module = getattr(model, "_orig_mod", model)  # torch.compile hides the signature
     try:
@@ -126,13 +175,7 @@ def parameters_of(model: Any) -> list[inspect.Parameter]:
         return []
 
 
-def _is_graph(placed: list[inspect.Parameter]) -> bool:
-    """Whether the first parameter is a graph and all others may be left out."""
-    first, *others = placed
-    return first.name in _GRAPH_NAMES and all(one.default is not inspect.Parameter.empty for one in others)
-
-
-def declines(model: Any, name: str) -> bool:
+def _declines(model: Any, name: str) -> bool:
     """Whether a model of PyTorch Geometric says that it cannot use such values, although it has a parameter for them.
 
     `GraphSAGE` has both parameters and raises if they are given; attention layers without ``edge_dim`` have no weights
@@ -236,3 +279,121 @@ def _uncallable(arguments: Arguments, data: Data, fault: str) -> str:
     given = [f"{parameter}=data.{name}" for parameter, name in arguments.bound]
     advice = "".join(f" Set data.{name} = None if it was trained without." for _, name in arguments.bound)
     return f"model: it cannot be called as model({', '.join(['x', 'edge_index', *given])}): {fault}{advice}"
+
+
+_FIELDS = {  # what users call a parameter -> what it gets of a batch
+    "batch": "batch",
+    "batch_index": "batch",
+    "batch_idx": "batch",
+    "batch_size": "num_graphs",
+    "num_graphs": "num_graphs",
+    "num_nodes": "num_nodes",
+}
+_IN_PLACE = ("x", "edge_index")  # of the first two parameters, whatever they are called
+_KNOWN = {*_FIELDS, *EDGE_NAMES, *_IN_PLACE}
+
+
+@dataclass(frozen=True, kw_only=True)
+class GraphCall:
+    """How a classifier of graphs is called."""
+
+    takes_data: bool = False  # whether it is called with one `Batch`
+    # otherwise, pairs of a parameter and what it gets of the batch, such as ``("edge_weight", "edge_attr")``
+    bound: tuple[tuple[str, str], ...] = ()
+
+    def __call__(self, model: Callable[..., Any], batch: Batch) -> Any:
+        """What the model returns for a batch: one row per graph, or a dict or tuple with these."""
+        values = ((parameter, getattr(batch, name)) for parameter, name in self.bound)
+        given = {parameter: _as_weights(value, parameter, torch.float32) for parameter, value in values}
+        answer = model(batch) if self.takes_data else model(**given)
+        shape = list(getattr(unwrapped(answer), "shape", ()))
+        if not shape or shape[0] != batch.num_graphs:
+            raise InputError(self._refusal(shape, batch))
+        return answer
+
+    def tried(self, model: Callable[..., Any], batch: Batch) -> Any:
+        """Like a call, but whatever goes wrong is one line."""
+        try:
+            return self(model, batch)
+        except InputError:
+            raise
+        except Exception as error:
+            given = "data" if self.takes_data else ", ".join(parameter for parameter, _ in self.bound)
+            lacks = "" if batch.x is not None else " The graphs have no x."
+            raise InputError(f"model: it cannot be called as model({given}): {first_line(error)}{lacks}") from error
+
+    def _refusal(self, shape: list[int], batch: Batch) -> str:
+        if shape and shape[0] == batch.num_nodes:
+            reason = "which is one row per node. Pool the nodes of a graph, as with global_mean_pool(x, batch)"
+        elif not self.takes_data and "batch" not in (name for _, name in self.bound):
+            reason = "and has no argument batch, so graphs are not kept apart. Add it, and global_mean_pool(x, batch)"
+        else:
+            reason = "not with one row per graph. Pool the nodes of each graph, as with global_mean_pool(x, batch)"
+        return f"model: it answered {batch.num_graphs} graphs with shape {shape}, {reason}."
+
+
+def bind_graph_call(model: Any, batch: Batch) -> GraphCall:
+    """How a classifier of graphs is called, from its signature and what the graphs have; or what is missing is refused.
+
+    A parameter that is alone, or the only one without a default and not called like a field, gets the whole batch, as
+    ``data`` does. Else each parameter gets what it is called: ``x``, ``edge_index``, ``batch``, ``edge_attr``, ``pos``
+    or any other field of the graphs but ``y``; a first and a second one of another name get ``x`` and ``edge_index``.
+    Others keep their defaults.
+
+    Example:
+        >>> from torch_geometric.data import Data
+        >>> batch = Batch.from_data_list([Data(x=torch.eye(2), edge_index=torch.tensor([[0], [1]]))])
+        >>> bind_graph_call(lambda h, edges, batch: h, batch).bound
+        (('h', 'x'), ('edges', 'edge_index'), ('batch', 'batch'))
+    """
+    parameters = [one for one in _parameters_of(model) if one.kind in (*_PLACED, inspect.Parameter.KEYWORD_ONLY)]
+    needed = [one for one in parameters if one.default is inspect.Parameter.empty]
+    hidden = ("y", "batch", "ptr")
+    fields = [name for name in sorted(batch.keys()) if name not in hidden and batch[name] is not None]
+    if len(parameters) < 2 or (needed == parameters[:1] and needed[0].name not in fields):
+        return GraphCall(takes_data=True)
+    bound: dict[str, str] = {}
+    for place, one in enumerate(parameters):
+        name = _field(one.name, model, fields, batch)
+        if name is None and place < len(_IN_PLACE) and one in needed and one.name not in _KNOWN:
+            name = _IN_PLACE[place] if _IN_PLACE[place] in fields else None
+        if name is not None:
+            bound[one.name] = name
+        elif one in needed:
+            raise InputError(_missing(one.name, fields))
+    return GraphCall(bound=tuple(bound.items()))
+
+
+def check_apart(ask: Callable[[Batch], Any], together: Any, few: Batch) -> None:
+    """Refuse a model whose answer about a graph depends on the other graphs of the batch, or on chance.
+
+    Its answer about a larger batch is ``together``; that batch begins with the few graphs.
+    """
+    alone, again = (torch.as_tensor(unwrapped(ask(few))).detach() for _ in range(2))
+    beside = torch.as_tensor(unwrapped(together)).detach()[: few.num_graphs]
+    limit = tolerance("steady") * float(alone.abs().max())
+    if float((alone - again).abs().max()) > limit:
+        raise InputError(TWO_ANSWERS)
+    if float((alone - beside).abs().max()) > limit:
+        raise InputError(
+            "model: its answer about a graph depends on the other graphs of the batch. Keep graphs apart, as with "
+            "global_mean_pool(x, batch) and GraphNorm()(x, batch)."
+        )
+
+
+def _field(parameter: str, model: Any, fields: list[str], batch: Batch) -> str | None:
+    """What a parameter gets of a batch, by its name; None if the batch has nothing for it."""
+    if parameter in _FIELDS:
+        return _FIELDS[parameter]
+    if parameter not in EDGE_NAMES:
+        return parameter if parameter in fields else None
+    axes = {name: batch[name].ndim for name in EDGE_VALUES if name in fields}
+    return None if _declines(model, EDGE_NAMES[parameter]) else _value_for(parameter, axes)
+
+
+def _missing(parameter: str, fields: list[str]) -> str:
+    has = f"They have {', '.join(fields)}." if fields else "They have no fields."
+    advice = "Give it a default, or let the model take the one argument data."
+    if parameter == "x":
+        advice = "Give nodes features, as with torch_geometric.transforms.OneHotDegree or Constant."
+    return f"model: it needs the argument {parameter}, which the graphs do not have. {has} {advice}"

@@ -27,13 +27,20 @@ from glasshouse.core.outputs import (
     looks_like_probabilities,
 )
 from glasshouse.graph.layers.layer_type import counted_layers
-from glasshouse.graph.models.calls import Arguments, answer_of, bind_arguments, try_call
-from glasshouse.graph.models.edge_values import HeldValues, edge_values, held_values, with_edges
+from glasshouse.graph.models.calls import (
+    Arguments,
+    HeldValues,
+    answer_of,
+    bind_arguments,
+    edge_values,
+    held_values,
+    try_call,
+    with_edges,
+)
 from glasshouse.graph.models.networks import GNN, Model, model_device
 from glasshouse.graph.models.tensor_cache import remembered
-from glasshouse.graph.programs.check import checked_program
 from glasshouse.graph.programs.program import NoProgram, Program
-from glasshouse.graph.programs.reach import Reach, reach_of, reach_on_graph
+from glasshouse.graph.programs.reach import Reach, checked_program, reach_of, reach_on_graph
 from glasshouse.graph.programs.trace import Asked, traced
 from glasshouse.query.vote_step import ShareFinder
 from glasshouse.training.batches import say_once
@@ -122,19 +129,14 @@ def measured_reach(
         return replace(reach, everywhere=True)
     if not on_graph or reach.everywhere:
         return reach
-    pairs = _pair_numbers(data.edge_index, len(data.x))
+    source, end = data.edge_index.long()
 
     def within(x: Tensor, edges: Tensor) -> Tensor:  # the probe takes out all edges of a pair, or none
-        kept = torch.isin(pairs, _pair_numbers(edges, len(x)))
+        kept = torch.isin(source * len(x) + end, edges[0].long() * len(x) + edges[1])
         return along(x, edges, {name: value[kept] for name, value in values.items()})
 
     found = reach_on_graph(within, data.x, data.edge_index, hops=reach.hops)
     return replace(reach, hops=found.hops, everywhere=found.everywhere)
-
-
-def _pair_numbers(edge_index: Tensor, count: int) -> Tensor:
-    """[E] one number for each pair of nodes that an edge joins."""
-    return edge_index[0].long() * count + edge_index[1]
 
 
 @dataclass(frozen=True, eq=False)

@@ -17,6 +17,14 @@ from torch.utils.weak import WeakTensorKeyDictionary
 T = TypeVar("T")
 
 
+def once(known: dict[Any, Any], name: Hashable, make: Callable[[], T]) -> T:
+    """What ``make`` returned the first time, by its name among what is known."""
+    if name not in known:
+        known[name] = make()
+    found: T = known[name]
+    return found
+
+
 class Memory:
     """What is known about tensors, each by a weak reference; used by `remembered` while it is open."""
 
@@ -57,10 +65,7 @@ def remembered(tensor: Tensor, name: Hashable, make: Callable[[], T]) -> T:
     if version != tensor._version:
         known = {}
         _OPEN[-1].known[tensor] = (tensor._version, known)
-    if name not in known:
-        known[name] = make()
-    found: T = known[name]
-    return found
+    return once(known, name, make)
 
 
 def on_device(tensor: Tensor, device: torch.device) -> Tensor:

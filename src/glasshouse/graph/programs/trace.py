@@ -64,14 +64,11 @@ class _Partition:
             self.kinds[node] = _KINDS[node.name]
         elif node.op == "output":
             return
-        elif node.op == "call_module" and self._passes_messages(node):
+        elif node.op == "call_module" and any(self.kinds[given] == _INDEX for given in node.all_input_nodes):
             self.kinds[node] = _NODES
             self.parts.append(self._message(node))
         else:
             self._add_rows(node)
-
-    def _passes_messages(self, node: fx.Node) -> bool:
-        return any(self.kinds[given] == _INDEX for given in node.all_input_nodes)
 
     def _values(self, node: fx.Node) -> list[fx.Node]:
         """The values of nodes or edges that a call depends on, through constants and questions about tensors."""
@@ -132,7 +129,7 @@ class _Partition:
         derived = [one for one in given if self.kinds[one] == _INDEX and one.op != "placeholder"]
         if derived:
             raise NoProgram(f"it changes edge_index by itself ({_name(derived[0])})")
-        args, kwargs = self._template((node.args, dict(node.kwargs)))
+        args, kwargs = fx.node.map_arg((node.args, node.kwargs), _value)
         return MessageStep(
             name=node.name,
             module=str(node.target),
@@ -141,17 +138,6 @@ class _Partition:
             args=args,
             kwargs=kwargs,
         )
-
-    def _template(self, given: Any) -> Any:
-        """Arguments with a `Value` for each recorded value."""
-        if isinstance(given, fx.Node):
-            return Value(given.name)
-        if isinstance(given, dict):
-            return {name: self._template(part) for name, part in given.items()}
-        if isinstance(given, list | tuple):
-            parts = [self._template(part) for part in given]
-            return tuple(parts) if isinstance(given, tuple) else parts
-        return given
 
     def finished(self, part: _Rows) -> RowStep:
         """A row step with its own graph."""
@@ -173,6 +159,10 @@ class _Partition:
             on="edges" if part.on == _EDGES else "nodes",
             changes_inputs=part.in_place,
         )
+
+
+def _value(node: fx.Node) -> Any:
+    return Value(node.name)
 
 
 def _steps_of(graph: fx.Graph, root: nn.Module, answer: fx.Node) -> tuple[tuple[Step, ...], str]:
@@ -249,7 +239,7 @@ def traced(model: nn.Module, *, takes_data: bool = False, keywords: Mapping[str,
     """The program of a module in its present mode, training or evaluation; `NoProgram` says why there is none.
 
     Nothing is checked here: that rows are rows and how far layers see is measured by
-    `glasshouse.graph.programs.check.checked`.
+    `glasshouse.graph.programs.reach.checked`.
 
     The module may be an `Asked` one; ``takes_data`` and ``keywords`` are those of `Asked`.
 

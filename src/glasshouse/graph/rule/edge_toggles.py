@@ -7,7 +7,7 @@ by layer where a model has a program, and by the model itself on the ego-nets of
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal, cast
@@ -20,10 +20,10 @@ from torch_geometric.utils import is_undirected
 from glasshouse.core.errors import InputError
 from glasshouse.core.outputs import tensor_losses
 from glasshouse.graph.data.checking import checked_graph
-from glasshouse.graph.models.edge_values import held_values
+from glasshouse.graph.models.calls import held_values
 from glasshouse.graph.models.networks import model_device
 from glasshouse.graph.models.profile import AnyModel, Profiled, evaluation_mode, profile_models, raw_models
-from glasshouse.graph.programs.program import MessageStep, RowStep
+from glasshouse.graph.programs.program import MessageStep, RowStep, Value
 from glasshouse.graph.rule.engines import stacks_of
 from glasshouse.graph.rule.incremental.segments import distinct, expand, lookup, segment_sum, slices_within, starts_of
 from glasshouse.graph.rule.question import Question, ask
@@ -281,8 +281,8 @@ def _steps_of(models: Sequence[Profiled]) -> tuple[list[tuple[Any, list[Call]]],
 
 def _whole(hops: int, *, both_ways: bool) -> MessageStep:
     """A model as one step."""
-    own: dict[str, Any] = {"edges": (), "args": (), "kwargs": {}}
-    return MessageStep(name="logits", module="", inputs=("x",), hops=max(1, hops), both_ways=both_ways, **own)
+    call: dict[str, Any] = {"args": (Value("x"), Value("edge_index")), "kwargs": {}, "edges": ()}
+    return MessageStep(name="logits", module="", inputs=("x",), hops=max(1, hops), both_ways=both_ways, **call)
 
 
 def _incremental(models: Sequence[Profiled], question: EdgeQuestion, mask: Tensor) -> Tensor:
@@ -298,8 +298,7 @@ def _incremental(models: Sequence[Profiled], question: EdgeQuestion, mask: Tenso
     logits = models[0].profile.program is not None and models[0].profile.probabilities
     found = torch.empty(len(models), len(mask), dtype=torch.float64, device=mask.device)
     reach = max(model.profile.hops for model in models) + 1
-    for part in slices_within(_walks(graph, reach) * _ROW_BYTES, _BYTES):
-        some = torch.arange(part.start, part.stop, device=mask.device)
+    for part, some in _parts(graph, reach):
         changed = _toggled(steps, kept, graph, some, output)
         owner = changed.keys // size
         for k, values in enumerate(kept):
@@ -315,19 +314,18 @@ def _incremental(models: Sequence[Profiled], question: EdgeQuestion, mask: Tenso
 
 def _called(step: Any, call: Call, values: dict[str, Any]) -> Any:
     """A step of a program, or a whole model, on given values."""
-    if isinstance(step, MessageStep) and not step.args and not step.kwargs:
-        return call(values["x"], values["edge_index"])
     args, kwargs = step.arguments(values)
     return call(*args, **kwargs)
 
 
-def _walks(graph: _Senders, reach: int) -> Tensor:
-    """[P] upper estimate of how many rows each toggle changes, with their senders."""
+def _parts(graph: _Senders, reach: int) -> Iterator[tuple[slice, Tensor]]:
+    """The candidates in parts, by an upper estimate of how many rows each toggle changes, with their senders."""
     start, other = graph.outgoing
     rows = torch.ones(graph.size, dtype=torch.float64, device=other.device)
     for _ in range(reach):
         rows = (segment_sum(rows[other].unsqueeze(1), start).squeeze(1) + 1).clamp(max=graph.size)
-    return rows[graph.pairs].sum(0)
+    for part in slices_within(rows[graph.pairs].sum(0) * _ROW_BYTES, _BYTES):
+        yield part, torch.arange(part.start, part.stop, device=other.device)
 
 
 def _toggled(
@@ -353,12 +351,10 @@ def _toggled(
             early = turn == 0 and not (step.by_degree or step.both_ways)  # an end then changes only its own row here
             wanted = distinct(torch.cat([ends, graph.grown(own, some)])) if early else graph.grown(wanted, some)
         net, rows = _net(graph, some, wanted, own, step), []
-        cut = net.keys % graph.size
         for k, call in enumerate(calls):
             values = {"edge_index": net.edges}
             for name, one in given.items():
-                kept_here = kept[k][name]
-                value = one.at(net.keys, kept_here, k, graph.size) if len(one.keys) else kept_here.index_select(0, cut)
+                value = one.at(net.keys, kept[k][name], k, graph.size)
                 values[name] = torch.cat([value, value.new_zeros(net.spare, value.shape[1])]) if net.spare else value
             rows.append(_called(step, call, values).index_select(0, net.wanted))
         found[step.name] = _Changed(wanted, rows)
@@ -381,8 +377,7 @@ def edge_influences(model: Profiled, question: EdgeQuestion) -> Tensor:
     whole = _whole(model.profile.hops, both_ways=True)
     found = torch.empty(len(mask), dtype=torch.float64, device=mask.device)
     with evaluation_mode([model]):
-        for part in slices_within(_walks(graph, whole.hops + 2) * _ROW_BYTES, _BYTES):
-            some = torch.arange(part.start, part.stop, device=mask.device)
+        for part, some in _parts(graph, whole.hops + 2):
             ends = [some * size + end for end in question.pairs[:, some]]
             net = _net(graph, some, distinct(torch.cat(ends)), some[:0], whole)
             rows = [lookup(net.keys, one)[0] for one in ends]

@@ -20,7 +20,7 @@ from glasshouse.compute import is_worth_spreading, spread
 from glasshouse.core.arrays import FloatArray
 from glasshouse.core.progress import open_bar
 from glasshouse.graph.models.profile import Profiled, evaluation_mode
-from glasshouse.graph.models.tensor_cache import open_memory, remembered
+from glasshouse.graph.models.tensor_cache import once, open_memory, remembered
 from glasshouse.graph.rule.question import Question, Toggles
 from glasshouse.graph.rule.two_layers.graph import even_cuts
 
@@ -32,11 +32,7 @@ class Stack(tuple[Profiled, ...]):
 
     def once(self, name: Hashable, make: Callable[[], T]) -> T:
         """What ``make`` returned the first time, by its name."""
-        known = vars(self).setdefault("known", {})
-        if name not in known:
-            known[name] = make()
-        found: T = known[name]
-        return found
+        return once(vars(self).setdefault("known", {}), name, make)
 
     def __reduce__(self) -> tuple[Any, ...]:
         """What was made for them stays in its process."""

@@ -12,7 +12,7 @@ from torch_geometric.data import Data
 from glasshouse.core.errors import InputError, raise_faults
 from glasshouse.core.outputs import tensor_losses
 from glasshouse.graph.data.checking import CheckedGraph, graph_faults
-from glasshouse.graph.models.edge_values import edge_values, with_edges
+from glasshouse.graph.models.calls import edge_values, with_edges
 from glasshouse.graph.models.tensor_cache import on_device
 
 Hops = Literal["model", "affected"]

@@ -18,7 +18,7 @@ from glasshouse.core.outputs import unwrapped
 from glasshouse.core.randomness import seed_for
 from glasshouse.data import Population
 from glasshouse.graph.data.graph_list import Graphs
-from glasshouse.graph.models.graph_calls import GraphCall, bind_graph_call
+from glasshouse.graph.models.calls import GraphCall, bind_graph_call
 from glasshouse.graph.training.trainer import OptimizerFactory, adam
 from glasshouse.training.batches import batches, fitting_threads, logits_of, mean_loss
 from glasshouse.training.trainer import ModuleTrainer, OnDevice

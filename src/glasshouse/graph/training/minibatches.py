@@ -14,7 +14,8 @@ from torch_geometric.data import Data
 from glasshouse.core.arrays import BoolArray, IntArray
 from glasshouse.core.errors import InputError, raise_faults
 from glasshouse.core.randomness import generator
-from glasshouse.graph.data.subgraph import InducedGraph
+from glasshouse.graph.data.population import part_of
+from glasshouse.graph.models.calls import with_edges
 
 
 class Part(NamedTuple):
@@ -148,7 +149,7 @@ class Step(NamedTuple):
 
 def training_steps(
     batches: Batches | None,
-    graph: InducedGraph,  # what a model may be trained on
+    graph: Data,  # what a model may be trained on
     counted: Tensor,  # [n] the nodes whose loss counts
     *,
     seed: int,  # of the training; each epoch has a random stream of its own
@@ -159,15 +160,15 @@ def training_steps(
     Parts without a node whose loss counts are left out.
     """
     if batches is None:
-        whole = Step(graph.shown(), graph.y, counted)
+        whole = Step(with_edges(graph), graph.y, counted)
         return lambda _: iter([whole])
     draw = batches.parts_of(graph.edge_index.cpu().numpy(), counted.cpu().numpy())
 
     def steps(epoch: int) -> Iterator[Step]:
         for part in draw(generator(seed, "parts", epoch)):
             if part.counted.any():
-                chosen = graph.part(torch.from_numpy(part.nodes), torch.from_numpy(part.edges), device=device)
-                yield Step(chosen.shown(), chosen.y, torch.from_numpy(part.counted).to(device))
+                chosen = part_of(graph, torch.from_numpy(part.nodes), torch.from_numpy(part.edges), device=device)
+                yield Step(with_edges(chosen), chosen.y, torch.from_numpy(part.counted).to(device))
 
     return steps
 

@@ -30,8 +30,8 @@ from glasshouse.core.errors import InputError, raise_faults
 from glasshouse.core.randomness import generator, seed_for
 from glasshouse.evaluation import PrivacyClaim
 from glasshouse.evaluation.privacy.bounds import gaussian_epsilon
-from glasshouse.graph.data.subgraph import induced
-from glasshouse.graph.models.edge_values import held_values
+from glasshouse.graph.data.population import induced
+from glasshouse.graph.models.calls import held_values
 from glasshouse.graph.training.trainer import NodeTrainer
 
 _LARGEST = 1e4  # noise beyond which no training is worth its name

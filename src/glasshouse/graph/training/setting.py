@@ -15,7 +15,8 @@ from torch_geometric.data import Data
 from glasshouse.core.arrays import BoolArray, FloatArray, IntArray
 from glasshouse.core.errors import InputError
 from glasshouse.core.outputs import tensor_losses
-from glasshouse.graph.data.subgraph import InducedGraph, induced
+from glasshouse.graph.data.population import induced
+from glasshouse.graph.models.calls import with_edges
 from glasshouse.graph.models.networks import model_device
 from glasshouse.graph.models.profile import AnyModel, ask_model, evaluation_mode, raw_models
 
@@ -81,8 +82,8 @@ def node_choices(model: AnyModel, data: Data, nodes: BoolArray, *, setting: Sett
     return chosen[nodes[asked]]
 
 
-def _answers(model: AnyModel, data: Data, nodes: BoolArray) -> tuple[InducedGraph, Tensor]:
+def _answers(model: AnyModel, data: Data, nodes: BoolArray) -> tuple[Data, Tensor]:
     """The graph that some nodes induce, and a model's logits about it."""
     graph = induced(data, nodes, device=model_device(raw_models([model])) or "cpu")
     with evaluation_mode([model]):
-        return graph, ask_model(model, graph.shown())
+        return graph, ask_model(model, with_edges(graph))

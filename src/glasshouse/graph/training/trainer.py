@@ -21,15 +21,13 @@ from glasshouse.core.arrays import BoolArray
 from glasshouse.core.errors import InputError, raise_faults
 from glasshouse.core.randomness import seed_for
 from glasshouse.data import Population, as_members
-from glasshouse.graph.data.subgraph import InducedGraph, induced
-from glasshouse.graph.models.calls import bind_arguments, call_first
-from glasshouse.graph.models.edge_values import held_values, with_edges
+from glasshouse.graph.data.population import induced
+from glasshouse.graph.models.calls import bind_arguments, call_first, held_values, with_edges
 from glasshouse.graph.models.networks import GNN, NETWORKS, Network
 from glasshouse.graph.programs.program import MessageStep, NoProgram
 from glasshouse.graph.programs.trace import settings_of
-from glasshouse.graph.training.many.check import Plan, mean_losses, planned
 from glasshouse.graph.training.many.graph import BatchedGraph, padded_size
-from glasshouse.graph.training.many.program import BatchedProgram
+from glasshouse.graph.training.many.program import BatchedProgram, Plan, mean_losses, planned
 from glasshouse.graph.training.minibatches import Batches, training_steps
 from glasshouse.graph.training.setting import Setting, node_accuracy
 from glasshouse.training.batches import (
@@ -308,7 +306,7 @@ def _check_labelled(labelled: Tensor) -> None:
         raise InputError("members: no member has a label, so there is nothing to train on.")
 
 
-def _member_graphs(trainer: GNNTrainer, data: Data, members: BoolArray) -> list[InducedGraph]:
+def _member_graphs(trainer: GNNTrainer, data: Data, members: BoolArray) -> list[Data]:
     graphs = [induced(data, who, device=trainer.place) for who in members]
     for graph in graphs:
         _check_labelled(graph.y >= 0)

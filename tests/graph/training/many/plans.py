@@ -11,7 +11,7 @@ from torch import nn
 from glasshouse.core.arrays import BoolArray
 from glasshouse.graph import GNNTrainer
 from glasshouse.graph.training import trainer as training
-from glasshouse.graph.training.many.check import Plan
+from glasshouse.graph.training.many.program import Plan
 
 
 def train_by_plan(

@@ -2,18 +2,18 @@ from __future__ import annotations
 
 import pytest
 import torch
+from torch_geometric.data import Data
 
-from glasshouse.graph.data.subgraph import InducedGraph
 from glasshouse.graph.training.many.graph import BatchedGraph, SparseMatrix, padded_size, side_by_side
 
 
-def graphs(filled: float) -> list[InducedGraph]:
+def graphs(filled: float) -> list[Data]:
     random = torch.Generator().manual_seed(0)
     found = []
     for size in (5, 7):
         x = torch.randn(size, 6, generator=random) * (torch.rand(size, 6, generator=random) < filled)
         y = torch.randint(-1, 3, (size,), generator=random)
-        found.append(InducedGraph(x, torch.randint(size, (2, 9), generator=random), y))
+        found.append(Data(x=x, edge_index=torch.randint(size, (2, 9), generator=random), y=y))
     return found
 
 

@@ -3,10 +3,10 @@ from __future__ import annotations
 import pytest
 import torch
 from torch import Tensor, nn
+from torch_geometric.data import Data
 
-from glasshouse.graph.data.subgraph import InducedGraph
 from glasshouse.graph.training.many.graph import BatchedGraph
-from glasshouse.graph.training.many.rows import batch_norm
+from glasshouse.graph.training.many.layers import batch_norm
 from glasshouse.training.batches import ModuleBatch
 
 WIDTH, SIZES = 5, (2, 40, 64)
@@ -14,7 +14,7 @@ WIDTH, SIZES = 5, (2, 40, 64)
 
 def graphs() -> BatchedGraph:
     none = torch.empty(2, 0).long()
-    return BatchedGraph.of([InducedGraph(torch.zeros(n, 1), none, torch.zeros(n).long()) for n in SIZES])
+    return BatchedGraph.of([Data(x=torch.zeros(n, 1), edge_index=none, y=torch.zeros(n).long()) for n in SIZES])
 
 
 @pytest.mark.parametrize("training", [True, False])

@@ -16,10 +16,11 @@ import scipy.sparse
 import torch
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
+from torch_geometric.data import Data
 
 from glasshouse.core.arrays import FloatArray
-from glasshouse.graph.data.subgraph import InducedGraph
-from glasshouse.graph.models.edge_values import held_values
+from glasshouse.graph.models.calls import held_values
+from glasshouse.graph.models.tensor_cache import once
 from glasshouse.graph.programs.rows import share_dropped
 
 
@@ -170,7 +171,7 @@ class BatchedGraph:
     """K graphs of m nodes each; node i of graph k is node k m + i of the whole.
 
     Example:
-        >>> one = InducedGraph(torch.eye(2), torch.tensor([[0], [1]]), torch.tensor([0, 1]))
+        >>> one = Data(x=torch.eye(2), edge_index=torch.tensor([[0], [1]]), y=torch.tensor([0, 1]))
         >>> graph = BatchedGraph.of([one, one])
         >>> graph.count, graph.size, graph.edge_index.tolist()
         (2, 64, [[0, 64], [1, 65]])
@@ -183,12 +184,12 @@ class BatchedGraph:
     labelled: Tensor  # [L] rows of the K m with a label
     y: Tensor  # [L]
     weight: Tensor  # [L] one over the number of labels in the row's own graph
-    own: tuple[InducedGraph, ...] = ()  # the K graphs, not padded
+    own: tuple[Data, ...] = ()  # the K graphs, not padded
     random: tuple[torch.Generator, ...] | None = None  # one stream per model; without them nothing is dropped
     _kept: dict[object, Any] = field(default_factory=dict, repr=False)
 
     @classmethod
-    def of(cls, graphs: Sequence[InducedGraph], *, random: Sequence[torch.Generator] | None = None) -> BatchedGraph:
+    def of(cls, graphs: Sequence[Data], *, random: Sequence[torch.Generator] | None = None) -> BatchedGraph:
         """Graphs of one padded size, one per model; its generator draws its dropout, which without any is off."""
         size = padded_size(len(graphs[0].x))
         shift = [k * size for k in range(len(graphs))]
@@ -226,10 +227,7 @@ class BatchedGraph:
 
     def kept(self, name: object, make: Callable[[], Kept]) -> Kept:
         """Something that is constant in training, made once for all layers that ask for it under one name."""
-        if name not in self._kept:
-            self._kept[name] = make()
-        found: Kept = self._kept[name]
-        return found
+        return once(self._kept, name, make)
 
     def dense(self, x: SparseMatrix | Tensor | Deferred) -> Tensor:
         """[K, m, features] of any layout; that of the features themselves is kept."""

@@ -1,15 +1,20 @@
-"""Graphs with kinds of nodes and edges (`HeteroData`): one kind is audited, and the others are context.
+"""Graphs with kinds of nodes (`HeteroData`), and losses of the user's own: both audited as a plain graph of classes.
 
-Such a graph is written as a plain one: the audited nodes first, then those of the other kinds, which have no label. The
-first column of the features is the number of a node's kind, and ``edge_type`` is that of an edge, so that a model of
-dicts is asked about any part of the graph like every black box: a node is toggled with all its edges of all kinds.
+Of several kinds one is audited, and the others are context. The audited nodes are first, then those of the other kinds,
+which have no label. The first column of the features is the number of a node's kind, and ``edge_type`` is that of an
+edge, so that a model of dicts is asked about any part of the graph like every black box: a node is toggled with all its
+edges of all kinds.
+
+A model with a loss of the user's own, of several labels per node, a regression, or anything else that nodes have, is
+asked as a classifier of two classes whose first has just this loss, so that every attack and engine can ask it. The
+nodes' outcomes are the last columns of the features: any part of a graph holds its own.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 import torch
@@ -20,16 +25,21 @@ from torch_geometric.nn import MessagePassing
 
 from glasshouse.auditing.options import Attacker
 from glasshouse.core.arrays import BoolArray
-from glasshouse.core.errors import InputError
+from glasshouse.core.errors import InputError, raise_faults
+from glasshouse.core.numerics import loss_to_margin
+from glasshouse.core.outputs import unwrapped
 from glasshouse.data import as_ids, as_members
-from glasshouse.graph.training.own_loss import NO_TRAINER, with_outcomes
+from glasshouse.graph.data.checking import CheckedGraph, graph_faults
+from glasshouse.graph.models.calls import bind_arguments, held_values
+from glasshouse.graph.models.profile import evaluation_mode
 from glasshouse.graph.training.trainer import GNNTrainer
-from glasshouse.query.losses import Loss
+from glasshouse.query.losses import Batch, Loss, asked_losses
 
-_TRAINER = (
+_NO_FUNCTION_OF_KINDS = (
     "trainer: for kinds of nodes pass a function (data, members, seed) -> model, called as model(x_dict, "
     "edge_index_dict), that trains on data.subgraph({{{kind!r}: torch.from_numpy(members)}})."
 )
+_NO_FUNCTION = "trainer: with a loss of your own pass a function (data, members, seed) -> model."
 EdgeKind = tuple[str, str, str]
 
 
@@ -125,6 +135,98 @@ def as_plain(data: HeteroData) -> tuple[Data, Callable[[Any], KindsModel]]:
     return plain, lambda model: KindsModel(model, kinds, widths, edge_kinds)
 
 
+_LEAST = 1e-6  # added to all losses, which changes no S: near 0 a margin would magnify what float32 rounds
+
+
+class _Answer(NamedTuple):
+    """What a model answered about the nodes of a graph."""
+
+    value: Any
+
+
+def _told(x: Any) -> Any:
+    """The model that a loss asks about ``batch.x``."""
+    if not isinstance(x, _Answer):
+        raise InputError("loss: on a graph a model answers about its nodes as they are; ask model(batch.x).")
+    return x.value
+
+
+class LossHead(nn.Module):
+    """From answers about nodes and their outcomes to logits of two classes, of which the first has the loss."""
+
+    def __init__(self, loss: Loss, shape: tuple[int, ...], kind: torch.dtype) -> None:
+        super().__init__()
+        self.loss, self.shape, self.kind = loss, shape, kind
+
+    def forward(self, answer: Any, outcomes: Tensor) -> Tensor:
+        """[n, 2] from an answer about n nodes and outcomes [n, columns]."""
+        if not len(outcomes):
+            return outcomes.new_zeros(0, 2)
+        told = np.nansum(asked_losses(self.loss, _told, self.batch(answer, outcomes))["loss"], axis=1)
+        if told.min() < -_LEAST:
+            raise InputError("loss: a node's must not be negative; add a constant, which changes no attack on graphs.")
+        margin = torch.from_numpy(loss_to_margin(told.clip(min=0.0) + _LEAST)).to(outcomes.device, outcomes.dtype)
+        return torch.stack([margin / 2, -margin / 2], dim=1)
+
+    def batch(self, answer: Any, outcomes: Tensor) -> Batch:
+        """What a loss is given: in place of features the answer, which `_told` takes out."""
+        y = outcomes.reshape(len(outcomes), *self.shape).to(self.kind).cpu().numpy()
+        return Batch(_Answer(unwrapped(answer)), y, np.arange(len(y)).astype(str))
+
+
+class LossModel(nn.Module):
+    """A model of the user's with a loss, called with a graph whose features end with the outcomes."""
+
+    def __init__(self, model: Any, head: LossHead, graph: Data, own: Tensor) -> None:
+        super().__init__()
+        self.model, self.head = model, head
+        self.columns, self.kind = own.shape[1], own.dtype
+        self.arguments = bind_arguments(model, held_values(graph))
+        self.hops = getattr(model, "hops", None)
+        if hasattr(head.loss, "settled"):
+            with evaluation_mode([self]):
+                batch = head.batch(self.answer(graph), graph.x[:, self.columns :])
+            self.head = LossHead(head.loss.settled(_told, batch), head.shape, head.kind)
+
+    def forward(self, data: Data) -> Tensor:
+        """Logits [n, 2]."""
+        answer: Tensor = self.head(self.answer(data), data.x[:, self.columns :])
+        return answer
+
+    def answer(self, data: Data) -> Any:
+        """What the model answers about the nodes of a graph."""
+        x = data.x[:, : self.columns]
+        x = x if self.kind == torch.float32 else x.to(self.kind)
+        values = {name: data[name] for name, _ in self.arguments.held}
+        if self.arguments.takes_data:
+            return self.model(Data(x=x, edge_index=data.edge_index, **values))
+        return self.model(x, data.edge_index, **{place: values[name] for place, name in self.arguments.bound})
+
+
+def with_outcomes(data: Data, loss: Loss) -> tuple[CheckedGraph, Callable[[Any], LossModel]]:
+    """A graph with its outcomes among the features, and what makes models answer about it; see the module.
+
+    A node whose outcomes are all NaN, or whole numbers below 0, has none, and is context.
+    """
+    if getattr(loss, "whole", False):
+        raise InputError("loss: it needs all records in one batch, and on a graph each node must have its own.")
+    graph: CheckedGraph = CheckedGraph.from_dict({**data.to_dict(), "y": torch.zeros(data.num_nodes or 0)})
+    raise_faults(graph_faults(graph))
+    y = getattr(data, "y", None)
+    if not isinstance(y, Tensor) or y.shape[:1] != graph.x.shape[:1]:
+        raise InputError("data.y: give the outcomes of every node as a tensor, [n] or [n, L].")
+    outcomes = y.reshape(len(y), -1)
+    absent = outcomes.isnan() if y.is_floating_point() else outcomes < 0
+    lacking = absent.all(dim=1)
+    if bool(lacking.all()) or (y.is_floating_point() and bool((absent.any(dim=1) & ~lacking).any())):
+        raise InputError("data.y: give each node all of its outcomes, or NaN for all of one that has none.")
+    some = torch.where(lacking[:, None], outcomes[~lacking][:1], outcomes)  # losses of the lacking ones are not used
+    graph.x = torch.cat([data.x.float(), some.to(data.x.device).float()], dim=1)
+    graph.y = torch.where(lacking, -1, 0)
+    head = LossHead(loss, tuple(y.shape[1:]), y.dtype)
+    return graph, lambda model: LossModel(model, head, graph, data.x)
+
+
 def plain_arguments(
     data: Data | HeteroData,
     *,
@@ -141,7 +243,7 @@ def plain_arguments(
     mixed = isinstance(data, HeteroData)
     count = len(data[audited_kind(data)].x) if mixed else data.num_nodes
     if any(one is None or isinstance(one, GNNTrainer) for one in (trainer, attacker.trainer or trainer)):
-        raise InputError(_TRAINER.format(kind=audited_kind(data)) if mixed else NO_TRAINER)
+        raise InputError(_NO_FUNCTION_OF_KINDS.format(kind=audited_kind(data)) if mixed else _NO_FUNCTION)
     if attacker.graph is not None:
         raise InputError("attacker.graph: is not taken together with kinds of nodes or with a loss of your own.")
     plain, wrapped = as_plain(data) if mixed else with_outcomes(data, cast("Loss", loss))
