@@ -112,8 +112,8 @@ def desk(files: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         assert name in ("synthetic", "cora"), f"give {name} a small stand-in"
         return tiny_graph()
 
-    for user in ("glasshouse.graph", "glasshouse_experiments.bench"):
-        monkeypatch.setattr(f"{user}.load_graph", load)
+    for user in ("glasshouse.graph.load_graph", "glasshouse_experiments.bench.experiment_graph"):
+        monkeypatch.setattr(user, load)
     monkeypatch.setattr(
         "glasshouse.cli.audit.chosen_compute",
         lambda *, workers, cluster, gpus: ThisProcess() if cluster else chosen_compute(workers=workers, gpus=gpus),

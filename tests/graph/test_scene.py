@@ -36,6 +36,7 @@ def test_evidence_of_nodes_is_that_of_the_audited_ones_in_their_order() -> None:
     some = scene.of_nodes(scene.zero_hop)
     assert some.ids.tolist() == ["c", "a"]
     assert some.shadow_members.tolist() == [[True, True]]
+    assert scene.evidence is scene.evidence  # every attack on records asks for it
 
 
 def test_simulated_scenes_leave_out_the_target_and_its_complement() -> None:
