@@ -144,10 +144,8 @@ class ConfidenceAttack(Attack):
             return self._scored(self._statistic(one.loss, one.expected)(number), one.members)
 
         while some := list(islice(targets, min(joblib.cpu_count(), _SIDE_BY_SIDE))):
-            # not kept under a name while the next ones are scored: each is as large as the target's losses
-            yield from zip(
-                side_by_side(scored, some, records=evidence.records), (one.members for one in some), strict=True
-            )
+            members = [one.members for one in some]  # scores have no name: they would be kept while others are made
+            yield from zip(side_by_side(scored, some, records=evidence.records), members, strict=True)
 
     def scores_among(self, evidence: Evidence, sets: Sequence[Positions]) -> Iterator[FloatArray | None]:
         """Scores of the target beside some of the shadow models, for each set; confidences are computed once."""

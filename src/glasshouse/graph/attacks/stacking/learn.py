@@ -42,10 +42,7 @@ from glasshouse.graph.scene import Scene
 
 
 def plain_likeness(plain: PlainAnswers, weights: FloatArray | None = None) -> list[Likeness]:
-    """How T simulated targets answer about nodes alone, and in the whole graph, from losses [T, n] of each.
-
-    With weights [T, n]; all equal by default.
-    """
+    """How T simulated targets answer about nodes alone and in the whole graph: losses and weights are [T, n]."""
     return [Likeness.of(loss_to_margin(losses), weights) for losses in plain]
 
 
