@@ -53,15 +53,15 @@ def write_message(
     width = messages.shape[2] // heads
     for g in range(heads):
         source, target = scores[row, g], scores[row, heads + g]
+        upper, lower = np.exp(source - level[g]), np.exp(slope * (source - level[g]))
         reach = target + level[g]
         shift = reach if reach > 0 else slope * reach
         first, last = g * width, (g + 1) * width
-        messages[place, 0, last - 1] = np.exp(source - level[g])
-        messages[place, 1, last - 1] = np.exp(slope * (source - level[g]))
-        upper, lower = messages[place, 0, last - 1], messages[place, 1, last - 1]  # of the messages' own type
         for j in range(first, last - 1):
             messages[place, 0, j] = upper * values[row, j - g]
             messages[place, 1, j] = lower * values[row, j - g]
+        messages[place, 0, last - 1] = upper
+        messages[place, 1, last - 1] = lower
         to_upper, to_lower = np.exp(reach - shift), np.exp(slope * reach - shift)
         for j in range(first, last):
             messages[place, 2, j] = source
