@@ -23,7 +23,7 @@ def test_ours_and_a_plain_function_are_trainers() -> None:
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
 def test_a_gpu_that_is_not_there_is_refused_by_every_trainer() -> None:
-    made = {"module": lambda: nn.Linear(1, 1), "device": "cuda"}
+    made: dict[str, Any] = {"module": lambda: nn.Linear(1, 1), "device": "cuda"}
     trainers: list[Any] = [kind(**made) for kind in (TorchTrainer, CausalLMTrainer, GraphClassifierTrainer)]
     for trainer in (*trainers, GNNTrainer(device="cuda:0"), PrivateGNNTrainer(epsilon=1.0, device="cuda")):
         with pytest.raises(InputError, match="device: torch finds no GPU for 'cuda"):
