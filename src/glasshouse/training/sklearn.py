@@ -16,8 +16,9 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
 from sklearn.utils import get_tags
-from sklearn.utils.validation import has_fit_parameter
+from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from glasshouse.core.arrays import BoolArray
 from glasshouse.core.errors import InputError, first_line
@@ -423,6 +424,15 @@ def _knows_later(estimator: Any) -> bool:
     while hasattr(estimator, "steps"):
         estimator = estimator.steps[-1][1]
     return getattr(estimator, "final_estimator", estimator) is None
+
+
+def is_fitted(estimator: Any) -> bool:
+    """Whether an estimator was fitted."""
+    try:
+        check_is_fitted(estimator)
+    except (NotFittedError, TypeError):
+        return False
+    return True
 
 
 def as_trainer(trainer: Any, *, place: str = "trainer") -> Trainer:
