@@ -43,3 +43,22 @@ def test_a_model_in_place_of_a_trainer_gets_the_line_that_makes_one() -> None:
     for given, message in cases:
         with pytest.raises(InputError, match=message):
             check_trainer(given)
+
+
+def test_on_a_graph_the_line_names_what_trains_on_one() -> None:
+    """Before, it led to SklearnTrainer, which ended in a traceback."""
+    from sklearn.naive_bayes import GaussianNB
+
+    for given in (GaussianNB(), SklearnTrainer(estimator=GaussianNB()), TorchTrainer(module=mlp(2, 2))):
+        with pytest.raises(InputError, match=r"is not a trainer\. On a graph pass GNNTrainer\(…\), or a function"):
+            check_trainer(given, graph=True)
+    with pytest.raises(InputError, match=r"pass GNNTrainer\(model=lambda: Linear\(…\)\)"):
+        check_trainer(nn.Linear, graph=True)
+
+
+def test_text_for_a_number_or_a_module_is_refused_before_training() -> None:
+    made: Any = TorchTrainer
+    with pytest.raises(InputError, match="epochs: '20' is not a whole number; use one such as 20"):
+        made(module=mlp(2, 2), epochs="20")
+    with pytest.raises(InputError, match=r"module: 'mlp' is a name\. Give what makes a fresh module"):
+        made(module="mlp")

@@ -16,6 +16,7 @@ from sklearn.datasets import load_digits
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier
+from sklearn.tree import DecisionTreeClassifier
 from torch import Tensor, nn
 
 from glasshouse import Attacker, Evidence, InputError, Population, SklearnTrainer, TorchTrainer, audit, audit_evidence
@@ -336,6 +337,18 @@ def test_members_in_the_wrong_order_are_said_first() -> None:
             result = audit(population, model=model, members=wrong, trainer=trainer, shadows=shadows, attacks=attacks)
             said = result.context.warnings
             assert said[0].startswith(words) if words else said == ()
+
+
+def test_a_fitted_estimator_that_is_given_as_trainer_is_said_not_to_be_the_one_audited() -> None:
+    population = digits(200)
+    estimator = DecisionTreeClassifier()
+    given: dict[str, Any] = {"shadows": 0, "attacks": ["loss"], "progress": False}
+    assert not any("fitted already" in note for note in audit(population, trainer=estimator, **given).context.notes)
+    estimator.fit(population.x, population.y)
+    assert any("fitted already" in note for note in audit(population, trainer=estimator, **given).context.notes)
+    members = half(population)
+    own = audit(population, model=estimator, members=members, trainer=estimator, **given)
+    assert not any("fitted already" in note for note in own.context.notes)
 
 
 def test_a_training_function_that_forgets_its_members_is_said_first() -> None:

@@ -44,12 +44,17 @@ from glasshouse.query.losses import Loss, OwnLoss, with_own_loss
 from glasshouse.query.regress import predict
 from glasshouse.query.remote import RemoteModel
 from glasshouse.report import Context
-from glasshouse.training.sklearn import SklearnTrainer, as_trainer, stored_records
+from glasshouse.training.sklearn import SklearnTrainer, as_trainer, is_fitted, stored_records
 from glasshouse.training.trainer import Trainer
 
 # The paper's, and the strongest one. `shrunk-lira` finds weak leaks of Gaussian margins a little more often, but on ten
 # audits of digits and Adult its AUC was below that of `base` every time.
 DEFAULT_ATTACKS = ("base", "lira", "rmia", "stacked")
+
+_FITTED = (
+    "The given estimator was fitted already. What is audited is another one of its kind, which a part of the records "
+    "trained: to audit the fitted one, give it as model, with members."
+)
 
 
 @documented
@@ -188,7 +193,16 @@ def audit(
         settings=settings_of(trainer, attacker, evaluation),
         versions=library_versions(),
         warnings=(*doubts, *shared.warnings),
-        notes=(*evidence.notes, *shared.notes, *(target.notes if isinstance(target, RemoteModel) else ())),
+        notes=(
+            *(
+                [_FITTED]
+                if model is None and isinstance(trainer, SklearnTrainer) and is_fitted(trainer.estimator)
+                else ()
+            ),
+            *evidence.notes,
+            *shared.notes,
+            *(target.notes if isinstance(target, RemoteModel) else ()),
+        ),
         stored_records=stored_records(target),
     )
     own = population.own_loss  # then there are no labels

@@ -180,7 +180,7 @@ def audit(
     chosen = chosen_nodes(nodes, graph, ids=known_ids, members=truth, seed=seed)
     owner = _owner(data, model, trainer, setting)
     theirs = owner if attacker.trainer is None else attacker.trainer
-    check_trainer(theirs, place="attacker.trainer")
+    check_trainer(theirs, place="attacker.trainer", graph=True)
     own, ours = (isinstance(one, GNNTrainer) for one in (owner, theirs))  # they take a checked graph
     if ours and data.x.dtype != torch.float32:
         raise InputError(f"data.x: is {data.x.dtype}, and GNNTrainer trains in torch.float32. Pass data.x.float().")
@@ -341,7 +341,7 @@ def _owner(data: Data, model: Model | None, trainer: Trainer | None, setting: Se
                 "trainer=GNNTrainer(model=MyNet, epochs=…), or a function (data, members, seed) -> model."
             )
         return ours
-    check_trainer(trainer)
+    check_trainer(trainer, graph=True)
     if isinstance(trainer, GNNTrainer) and trainer.setting != setting:
         raise InputError(
             f'setting: the audit has "{setting}", but the trainer trains in the {trainer.setting} setting. Pass '

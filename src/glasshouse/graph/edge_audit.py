@@ -98,7 +98,7 @@ def audit_edges(
             'others: edges cannot be held out from a model that is trained already. Use "distance", or pass model=None.'
         )
     usual = trainer or GNNTrainer()
-    check_trainer(usual)
+    check_trainer(usual, graph=True)
     everyone = np.ones(int(graph.num_nodes), dtype=np.bool_)
     nodes = everyone if members is None else as_members(members, everyone.shape, place="members")
     part = induced(graph, nodes)

@@ -369,7 +369,8 @@ def check_free(path: Path | str, *, overwrite: bool = False) -> None:
         if not is_free(path):
             if not overwrite:
                 raise InputError(
-                    f"{path}: already holds something. Choose another folder, or overwrite it (--overwrite)."
+                    f"{path}: already holds something. Choose another folder, or overwrite it (overwrite=True, or "
+                    f"--overwrite)."
                 )
             if fault := strange_file(path, read=True):
                 raise InputError(f"{fault}, so the folder is not overwritten. Choose another, or delete it yourself.")

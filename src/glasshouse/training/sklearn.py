@@ -16,8 +16,9 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
 from sklearn.utils import get_tags
-from sklearn.utils.validation import has_fit_parameter
+from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from glasshouse.core.arrays import BoolArray
 from glasshouse.core.errors import InputError, first_line
@@ -427,6 +428,15 @@ def _last_step(estimator: Any) -> tuple[str, Any]:
     while steps := getattr(estimator, "steps", None):
         path, estimator = f"{path}{steps[-1][0]}__", steps[-1][1]
     return path, estimator
+
+
+def is_fitted(estimator: Any) -> bool:
+    """Whether an estimator was fitted."""
+    try:
+        check_is_fitted(estimator)
+    except (NotFittedError, TypeError):
+        return False
+    return True
 
 
 def as_trainer(trainer: Any, *, place: str = "trainer") -> Trainer:

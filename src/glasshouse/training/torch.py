@@ -7,6 +7,7 @@ import copy
 import warnings
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from numbers import Integral
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,7 +17,7 @@ from torch.func import functional_call, vmap
 from torch.overrides import TorchFunctionMode
 
 from glasshouse.core.arrays import BoolArray, IntArray
-from glasshouse.core.errors import InputError
+from glasshouse.core.errors import InputError, shortened
 from glasshouse.core.randomness import generator, seed_for
 from glasshouse.data import Population, as_members, select
 from glasshouse.io.caches import keep_code_private
@@ -91,6 +92,9 @@ class TorchTrainer(OnDevice, ModuleTrainer):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        for name in ("epochs", "batch_size"):
+            if not isinstance(value := getattr(self, name), Integral):
+                raise InputError(f"{name}: {shortened(value)} is not a whole number; use one such as 20.")
         if not 0 <= self.label_smoothing < 1:
             raise InputError(f"label_smoothing: {self.label_smoothing} is not a share below 1; use one such as 0.1.")
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 import numpy as np
 
 from glasshouse.core.arrays import BoolArray
-from glasshouse.core.errors import InputError
+from glasshouse.core.errors import InputError, shortened
 from glasshouse.core.optional import is_module
 from glasshouse.core.randomness import seed_for
 from glasshouse.data import Population
@@ -55,13 +55,17 @@ class Trainer(Protocol):
         """Train on ``members`` alone, [N] booleans over the population: a `Population`, or a graph."""
 
 
-def check_trainer(trainer: Any, *, place: str = "trainer") -> None:
-    """Refuse what cannot be called as a trainer, before anything is trained."""
+def check_trainer(trainer: Any, *, place: str = "trainer", graph: bool = False) -> None:
+    """Refuse what cannot be called as a trainer, of models on one graph or of others, before anything is trained."""
     advice = "Pass TorchTrainer, SklearnTrainer, GNNTrainer, or a function (population, members, seed) -> model."
-    if not callable(trainer) or isinstance(trainer, type) or is_module(trainer):
+    of_records = isinstance(trainer, ModuleTrainer) or type(trainer).__name__ == "SklearnTrainer"
+    if not callable(trainer) or isinstance(trainer, type) or is_module(trainer) or (graph and of_records):
         given = trainer if isinstance(trainer, type) else type(trainer)
         kind, bases = given.__name__, {base.__name__: base.__module__ for base in given.__mro__}
-        if "torch.nn.modules.module" in bases.values():
+        if graph:
+            made = f"model=lambda: {kind}(…)" if "torch.nn.modules.module" in bases.values() else "…"
+            advice = f"On a graph pass GNNTrainer({made}), or a function (data, members, seed) -> model."
+        elif "torch.nn.modules.module" in bases.values():
             fitting = next((known for base, known in _TRAINERS.items() if base in bases), "TorchTrainer")
             advice = f"Pass {fitting}(module=…) with what makes a fresh {kind}, such as lambda: {kind}(…)."
         elif hasattr(trainer, "fit"):
@@ -82,6 +86,11 @@ def check_trainer(trainer: Any, *, place: str = "trainer") -> None:
 
 def check_factory(factory: Any, *, place: str) -> None:
     """Refuse a module in place of something that makes fresh ones: every shadow model starts untrained."""
+    if isinstance(factory, str):
+        raise InputError(
+            f"{place}: {shortened(factory)} is a name. Give what makes a fresh module, such as lambda: Net(…); a "
+            f"network by name is GNNTrainer(architecture=…)."
+        )
     if is_module(factory) or not callable(factory):
         name = type(factory).__name__
         raise InputError(
