@@ -59,7 +59,8 @@ class Model:
 
     def __init__(self, seed: int, x: Tensor, y: Tensor, *, batch: int, depth: int) -> None:
         torch.manual_seed(seed)
-        self.net = WideResNet(classes=10, depth=depth).to(PLACE, memory_format=torch.channels_last).train()
+        self.net: nn.Module = WideResNet(classes=10, depth=depth).to(PLACE).train()
+        self.net = self.net.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
         self.x, self.y = x, y
         members = np.random.default_rng(seed).permutation(len(y))[: len(y) // 2]
         self.members = torch.from_numpy(members).to(PLACE)
@@ -230,9 +231,16 @@ def several_processes(options: argparse.Namespace, record: Record, until: float)
             environment = {**os.environ}
         own = [sys.executable, __file__, "--images", str(options.images), "--epochs", str(options.epochs)]
         own += ["--batch", str(options.batch), "--depth", str(options.depth), "--worker"]
-        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True, "bufsize": 1}
         processes: list[Any] = [
-            subprocess.Popen([*own, str(number)], env=environment, **pipes) for number in range(EIGHT)
+            subprocess.Popen(
+                [*own, str(number)],
+                env=environment,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                text=True,
+                bufsize=1,
+            )
+            for number in range(EIGHT)
         ]
         try:
             for one in processes:
@@ -306,7 +314,7 @@ def main() -> None:
     device = torch.cuda.get_device_name() if CUDA else "a CPU"
 
     def left() -> float:
-        return options.limit - (time.time() - began)
+        return float(options.limit - (time.time() - began))
 
     def write() -> None:
         rows = [json.loads(line) for line in record.file.read_text(encoding="utf-8").splitlines()]

@@ -48,8 +48,8 @@ def plain_likeness(plain: PlainAnswers, weights: FloatArray | None = None) -> li
 
 def plain_unlikeness(like: Sequence[Likeness], plain: PlainAnswers) -> float:
     """How far a target's losses, [1, n] each, are from theirs: root mean square over both queries."""
-    each = [one.unlikeness(loss_to_margin(losses[0])) for one, losses in zip(like, plain, strict=True)]
-    return float(np.hypot(*each) / np.sqrt(2))
+    alone, whole = (one.unlikeness(loss_to_margin(losses[0])) for one, losses in zip(like, plain, strict=True))
+    return float(np.hypot(alone, whole) / np.sqrt(2))
 
 
 def matched_plain(like: Sequence[Likeness], plain: PlainAnswers) -> PlainAnswers:
