@@ -5,7 +5,9 @@ of the two times is the bound. What comes on top in any program (losses, index a
 bound cannot be reached.
 
 - toggles: for every target, mask and model, each row that a toggle changes is read and written once, after the first
-  layer with the hidden width and after the second with one number per class.
+  layer with the hidden width and after the second with one number per class. A toggle changes the first layer's rows
+  one hop away, and with GCN, which divides by degrees, two hops away. With GraphSAGE the largest hidden values of the
+  second layer's rows are read too: without them nobody knows whether they change.
 - chains: one sweep asks the same about every node under the mask of every chain; flips are not counted.
 - queries: what `g-stacked` asks besides toggles, the whole graph and every node alone: non-zero features times weights,
   and each message read once per layer.
@@ -64,7 +66,7 @@ def _masks(nodes: int) -> torch.Tensor:
 
 @functools.cache
 def changed_rows(graph: str) -> tuple[int, int]:
-    """How many rows all toggles change after the first and after the second layer, over all masks."""
+    """How many rows are within one hop and within two of a target, over all targets and masks."""
     data = load_graph(graph)
     edges, nodes = data.edge_index.numpy(), int(data.num_nodes)
     whole = csr_array((np.ones(edges.shape[1], dtype=np.float32), (edges[0], edges[1])), shape=(nodes, nodes))
@@ -86,16 +88,17 @@ def _drawn(graph: str, kind: str, device: str) -> tuple[Any, list[Any], torch.Te
     return data.to(device), models, _masks(int(data.num_nodes))
 
 
-def _of_toggles(graph: str, data: Any) -> tuple[str, float]:
-    rows = changed_rows(graph)
-    least = MODELS * 2 * 4 * (rows[0] * HIDDEN + rows[1] * (int(data.y.max()) + 1))
-    return f"{rows[0]:,} rows after layer 1, {rows[1]:,} after layer 2", least
+def _of_toggles(graph: str, kind: str, data: Any) -> tuple[str, float]:
+    near, both = changed_rows(graph)
+    first = both if kind == "gcn" else near
+    values = 2 * first * HIDDEN + 2 * both * (int(data.y.max()) + 1) + (both * HIDDEN if kind == "sage" else 0)
+    return f"{first:,} rows after layer 1, {both:,} after layer 2", MODELS * 4 * values
 
 
 def toggles(graph: str, kind: str, device: str) -> Case:
     """Every node, under all masks."""
     data, models, masks = _drawn(graph, kind, device)
-    what, least = _of_toggles(graph, data)
+    what, least = _of_toggles(graph, kind, data)
     known, masks = profile_models(models, data), masks.to(device)
     every = torch.arange(data.num_nodes, device=device)
     return Case(what, least, 0, lambda: toggle_losses(known, data, masks, every))
@@ -104,7 +107,7 @@ def toggles(graph: str, kind: str, device: str) -> Case:
 def chains(graph: str, kind: str, device: str) -> Case:
     """One sweep of eight Gibbs chains."""
     data, models, _ = _drawn(graph, kind, device)
-    what, least = _of_toggles(graph, data)
+    what, least = _of_toggles(graph, kind, data)
     known = profile_models(models, data)
     return Case(what, least, 0, lambda: gibbs_masks(known, data, chains=MASKS))
 
@@ -210,9 +213,9 @@ def where_a_gpu_spends(work: Callable[[], object], seconds: float, *, most: int 
         work()
         torch.cuda.synchronize()
     found = list(profiler.key_averages())
-    kernels = [one for one in found if one.device_type == torch.autograd.DeviceType.CUDA]
+    kernels = [one for one in found if str(one.device_type).endswith("CUDA")]
     busy = sum(one.self_device_time_total for one in kernels) / 1e6
-    host = [one for one in found if one.device_type != torch.autograd.DeviceType.CUDA]
+    host = [one for one in found if one not in kernels]
     waits = sum(one.count for one in host if one.key in ("cudaStreamSynchronize", "cudaDeviceSynchronize"))
     lines = [
         f"{sum(one.count for one in kernels):,} kernels, {1e3 * busy:.1f} ms of {1e3 * seconds:.1f} ms; the GPU waits "

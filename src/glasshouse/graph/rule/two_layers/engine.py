@@ -32,6 +32,7 @@ from glasshouse.graph.rule.two_layers.graph import (
     grow,
     has_self_loops,
     is_simple,
+    neighbours_together,
     open_workers,
     release,
     whole_graph,
@@ -212,8 +213,8 @@ def compiled_toggles(
     out, own = np.zeros((2, len(mask_array), problem.models, len(targets)))
     state = problem.new_state()
     rows = even_cuts(len(problem.graph.member), _PIECES_A_THREAD * cores)
-    count = _PIECES_A_THREAD * cores
-    pieces = [np.arange(first, len(targets), count) for first in range(min(count, len(targets)))]  # hubs are dealt out
+    near = np.argsort(neighbours_together(problem.graph)[targets], kind="stable")  # rows are then still in a cache
+    pieces = [near[slice(*cut)] for cut in even_cuts(len(targets), _PIECES_A_THREAD * cores)]
     with open_workers(cores, problem.new_scratch) as workers:
         for mask, signals, losses in zip(mask_array, out, own, strict=True):
             graph = arrange(problem.graph, mask)

@@ -181,17 +181,18 @@ def _write_all(values: Floats, scores: Floats, level: Floats, slope: float, mess
         write_message(values, scores, u, level, slope, messages, u)
 
 
-def _first_messages(layers: Sequence[GATConv], values: F32) -> tuple[FloatArray, float]:
-    """Messages [n, PARTS, G1 * (h + 1)] from values [n, G1 * h], and the spread of the scores."""
+def _first_messages(layers: Sequence[GATConv], values: F32) -> Floats:
+    """Messages [n, PARTS, G1 * (h + 1)] from values [n, G1 * h]; float64 if the scores are spread too widely."""
     n, heads = len(values), layers[0].heads
-    parts = np.split(values.astype(np.float64), len(layers), axis=1)
-    scores = np.stack([_scores(layer, part) for layer, part in zip(layers, parts, strict=True)], axis=2)
-    scores = np.ascontiguousarray(scores.reshape(n, 2 * len(layers) * heads))
-    sources = scores[:, : scores.shape[1] // 2]
+    parts = np.split(values, len(layers), axis=1)
+    scores = [_scores(layer, part.astype(np.float64)) for layer, part in zip(layers, parts, strict=True)]
+    both = np.stack(scores, axis=2).reshape(n, 2 * len(layers) * heads)
+    sources = both[:, : both.shape[1] // 2]
     level = sources.max(axis=0)
-    messages = np.zeros((n, PARTS, values.shape[1] + len(level)))
-    _write_all(values, scores, level, float(layers[0].negative_slope), messages)
-    return messages, float((level - sources.min(axis=0)).max(initial=0))
+    narrow = (level - sources.min(axis=0)).max(initial=0) < _WIDEST
+    messages = np.empty((n, PARTS, values.shape[1] + len(level)), np.float32 if narrow else np.float64)
+    _write_all(values, both, level, float(layers[0].negative_slope), messages)
+    return messages
 
 
 def _second_matrix(layer: GATConv) -> F32:
@@ -205,11 +206,10 @@ def prepare(models: Sequence[Sequence[Any]], x: F32, graph: CSR, *, threads: int
     """Stack the two layers of every model; x [n, features]."""
     first, second = zip(*models, strict=True)
     values = times(x, feature_rows(x), batch_columns([c.lin.weight for c in first]), threads=threads)
-    messages, spread = _first_messages(first, values)
-    heads = len(models) * second[0].heads
-    kind = np.float32 if spread < _WIDEST else np.float64
+    messages = _first_messages(first, values)
+    heads, kind = len(models) * second[0].heads, messages.dtype
     weights = GATWeights(
-        first=messages.astype(kind),
+        first=messages,
         b1=batch_biases([c.bias for c in first], first[0].heads * first[0].out_channels).astype(kind),
         W2=np.concatenate([_second_matrix(c) for c in second]).astype(kind),
         level2=np.zeros(heads, kind),

@@ -15,6 +15,8 @@ from queue import SimpleQueue
 from typing import Generic, NamedTuple, TypeVar
 
 import numpy as np
+from scipy.sparse import csr_array
+from scipy.sparse.csgraph import reverse_cuthill_mckee
 from torch_geometric.data import Data
 
 from glasshouse.core.arrays import I32, BoolArray, IntArray
@@ -69,6 +71,16 @@ def whole_graph(data: Data) -> CSR:
         member=np.zeros(n, np.bool_),
         label=data.y.cpu().numpy().astype(np.int32).reshape(-1),
     )
+
+
+def neighbours_together(graph: CSR) -> IntArray:
+    """The place of each node [n] in an order in which neighbours are near each other."""
+    ones = np.ones(len(graph.columns), np.int8)
+    matrix = csr_array((ones, graph.columns, graph.start), shape=(len(graph.member), len(graph.member)))
+    order = reverse_cuthill_mckee(matrix, symmetric_mode=True)
+    place = np.empty(len(order), np.int64)
+    place[order] = np.arange(len(order))
+    return place
 
 
 @kernel

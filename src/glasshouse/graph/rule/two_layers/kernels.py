@@ -55,7 +55,7 @@ _OPTIONS: dict[str, Any] = {
     "error_model": "numpy",
     "_nrt": False,  # counting references to arrays costs as much as a row of work, and threads compete for the counts
 }
-_INNER: dict[str, Any] = {"no_cfunc_wrapper": True, "no_cpython_wrapper": True, **_OPTIONS}
+_INNER: dict[str, Any] = {"forceinline": True, "no_cfunc_wrapper": True, "no_cpython_wrapper": True, **_OPTIONS}
 
 
 def kernel(function: Callable[P, R]) -> Callable[P, R]:
