@@ -213,9 +213,9 @@ def where_a_gpu_spends(work: Callable[[], object], seconds: float, *, most: int 
         work()
         torch.cuda.synchronize()
     found = list(profiler.key_averages())
-    kernels = [one for one in found if one.device_type == torch.autograd.DeviceType.CUDA]
+    kernels = [one for one in found if str(one.device_type).endswith("CUDA")]
     busy = sum(one.self_device_time_total for one in kernels) / 1e6
-    host = [one for one in found if one.device_type != torch.autograd.DeviceType.CUDA]
+    host = [one for one in found if one not in kernels]
     waits = sum(one.count for one in host if one.key in ("cudaStreamSynchronize", "cudaDeviceSynchronize"))
     lines = [
         f"{sum(one.count for one in kernels):,} kernels, {1e3 * busy:.1f} ms of {1e3 * seconds:.1f} ms; the GPU waits "
