@@ -333,7 +333,7 @@ def test_members_in_the_wrong_order_are_said_first() -> None:
         (members, ""),
     ):
         for shadows in (4,) if wrong is mixed else (4, 0):
-            given = {"shadows": shadows, "attacks": ["base" if shadows else "loss"]}
+            given: dict[str, Any] = {"shadows": shadows, "attacks": ["base" if shadows else "loss"]}
             said = audit(population, model=model, members=wrong, trainer=trainer, **given).context.warnings
             assert said[0].startswith(words) if words else said == ()
 
