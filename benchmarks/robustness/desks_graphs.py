@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import importlib
 import sys
 import tempfile
 import types
@@ -336,9 +337,8 @@ def _neighbor_loader() -> Found:
 def _dgl() -> Found:
     # the newest wheel has a part for an older torch, which neither graphs nor layers need
     sys.modules.setdefault("dgl.graphbolt", types.ModuleType("dgl.graphbolt"))
-    import dgl
-    from dgl.nn import SAGEConv
-
+    dgl = importlib.import_module("dgl")
+    SAGEConv = importlib.import_module("dgl.nn").SAGEConv
     own = dgl.graph(tuple(GRAPH.edge_index), num_nodes=COUNT)
     own.ndata["feat"], own.ndata["label"] = GRAPH.x, GRAPH.y
 

@@ -68,7 +68,7 @@ def main(runs: int) -> None:
                 evidence, members = evidence_of(make, records, models, seed)
                 shuffled = np.random.default_rng(seed).permutation(members)
                 found = audit_evidence(evidence, members=members, attacks=["base" if models else "loss"])
-                counts[0] += found.verdict_attack.test.leak
+                counts[0] += found.summary().conclusion.leak is True
                 for at, mask in enumerate((members, np.roll(members, 1), members[::-1], shuffled)):
                     counts[1 + at] += bool(doubtful_members(evidence, mask))
             totals += counts
