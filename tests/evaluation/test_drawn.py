@@ -173,4 +173,4 @@ def test_units_who_are_identified_nearly_always_stand_out_and_equal_ones_do_not(
     assert told.hidden  # type: ignore[attr-defined]
     assert "1 in 7 persons" in told.sentence("person")  # type: ignore[attr-defined]
     assert not figures(0).hidden  # type: ignore[attr-defined]
-    assert sum(told.alike) == pytest.approx(400) == sum(told.chance)  # type: ignore[attr-defined]
+    assert sum(told.alike) == pytest.approx(400) == sum(told.guessed)  # type: ignore[attr-defined]

@@ -1,5 +1,4 @@
 """The command line: commands by their aim, each registered with ``app``."""
 
-from glasshouse.cli.app import app, main
-
-__all__ = ["app", "main"]
+from glasshouse.cli.app import app as app
+from glasshouse.cli.app import main as main

@@ -2,34 +2,18 @@
 
 from __future__ import annotations
 
-from glasshouse.compute.base import (
-    Compute,
-    ThisProcess,
-    available_cores,
-    gpu_share,
-    is_worth_spreading,
-    spread,
-    spread_in_order,
-    spreading_over,
-)
-from glasshouse.compute.local import LocalProcesses, safe_path
-from glasshouse.compute.ray import RayCluster
+from glasshouse.compute.base import Compute as Compute
+from glasshouse.compute.base import ThisProcess as ThisProcess
+from glasshouse.compute.base import available_cores as available_cores
+from glasshouse.compute.base import gpu_share as gpu_share
+from glasshouse.compute.base import is_worth_spreading as is_worth_spreading
+from glasshouse.compute.base import spread as spread
+from glasshouse.compute.base import spread_in_order as spread_in_order
+from glasshouse.compute.base import spreading_over as spreading_over
+from glasshouse.compute.local import LocalProcesses as LocalProcesses
+from glasshouse.compute.local import safe_path as safe_path
+from glasshouse.compute.ray import RayCluster as RayCluster
 from glasshouse.core.errors import InputError
-
-__all__ = [
-    "Compute",
-    "LocalProcesses",
-    "RayCluster",
-    "ThisProcess",
-    "available_cores",
-    "chosen_compute",
-    "gpu_share",
-    "is_worth_spreading",
-    "safe_path",
-    "spread",
-    "spread_in_order",
-    "spreading_over",
-]
 
 
 def chosen_compute(*, workers: int | None = None, cluster: str | None = None, gpus: float | None = None) -> Compute:

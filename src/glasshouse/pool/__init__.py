@@ -1,5 +1,3 @@
 """The shadow pool: many models, kept on disk or used once; those on disk are never trained twice and never lost."""
 
-from glasshouse.pool.shadow_pool import ShadowPool
-
-__all__ = ["ShadowPool"]
+from glasshouse.pool.shadow_pool import ShadowPool as ShadowPool
