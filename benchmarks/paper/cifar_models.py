@@ -16,6 +16,7 @@ import argparse
 import multiprocessing
 import platform
 import time
+from multiprocessing.connection import wait
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -187,7 +188,7 @@ def main() -> None:
             print(f"{time.monotonic() - began:.0f} s: {done}, kept for {BROUGHT}", flush=True)
         if ended:
             break
-        time.sleep(_LOOK)
+        wait([one.sentinel for one in workers if one.is_alive()], timeout=_LOOK)
     for one in workers:
         one.terminate()
 
