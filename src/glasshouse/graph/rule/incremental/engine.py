@@ -31,7 +31,7 @@ from glasshouse.graph.rule.incremental.program import (
     forward_state,
     lower,
 )
-from glasshouse.graph.rule.incremental.segments import bag_sum, slices_within
+from glasshouse.graph.rule.incremental.segments import segment_sum, slices_within
 from glasshouse.graph.rule.question import Question, Toggles, check_width
 from glasshouse.io.limits import current_limit
 from glasshouse.training.batches import spread
@@ -130,13 +130,13 @@ def target_costs(graph: MaskedGraph, targets: Tensor, placed: Sequence[ChangedBa
     rows = torch.ones_like(graph.degree, dtype=torch.float64).unsqueeze(1)
     balls = [rows]  # rows of ball 0, 1, ...: at most 1 + the sum over receivers
     for _ in range(max(outer for _, outer, _ in working) + 1):
-        balls.append(bag_sum(balls[-1], receivers.other, receivers.start) + 1)
+        balls.append(segment_sum(balls[-1][receivers.other], receivers.start) + 1)
     deciding = _deciding(placed) if graph.degree.is_cuda else math.inf
     if deciding < math.inf:
         # Around a hub few rows change, and parts by the number of walks would be too small to keep a GPU busy. If a
         # row has more senders than decide it, a sender is one of these with the share of them that do, on average.
         share = (deciding / graph.sources.count.clamp(min=1)).clamp(max=1).unsqueeze(1)
-        balls[2:] = [bag_sum(ball * share, receivers.other, receivers.start) + 1 for ball in balls[1:-1]]
+        balls[2:] = [segment_sum((ball * share)[receivers.other], receivers.start) + 1 for ball in balls[1:-1]]
     wanted = [ball.squeeze(1)[targets] for ball in balls]
     total = wanted[working[-1][1]].clamp(max=most_rows) * (logits * (_FUSED_LOSS_BYTES if fused else _LOSS_BYTES))
     for inner, outer, cost in working:
