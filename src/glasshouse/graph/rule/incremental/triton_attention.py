@@ -148,7 +148,7 @@ def _update(  # type: ignore[no-untyped-def]
                 share = tl.exp(score) * times
                 under -= share
                 over -= share * tl.load(values + name * width + column, mask=inside, other=0.0)
-        wrong = (largest > limit) | (under < share_kept * before)  # digits were lost
+        wrong = inside & ((largest > limit) | (under < share_kept * before))  # digits were lost
         tl.store(out + row * width + column, over / tl.where(wrong, 1.0, under), mask=inside)
         if tl.max(wrong.to(tl.int32), axis=0) > 0:
             tl.store(spoilt + row, 1)

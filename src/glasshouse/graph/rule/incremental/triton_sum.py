@@ -58,7 +58,7 @@ def message_gains(fresh: Tensor, table: Tensor, node: Tensor, *, plus: Tensor, m
     out = fresh.new_empty(rows, width)
     arguments = (out, fresh, table, node, plus.contiguous(), minus.contiguous())
     steps = (fresh.stride(0), fresh.stride(1))
-    _gains.launch_rows(rows, width, *arguments, width, channels, *steps, most=4 * COLUMNS, warps=4)
+    _gains.launch_rows(rows, width, *arguments, width, channels, *steps)
     return out
 
 
@@ -166,5 +166,6 @@ def summed_rows(
         LATER=gain is not None,
         ROOT=root is not None,
         PATHS=paths_at_once(len(source) / max(rows, 1)),
+        most=4 * COLUMNS,  # a row's paths are then read once for most of its columns
     )
     return out
