@@ -268,7 +268,9 @@ def _of_list(values: Sequence[Any], place: str) -> Any:
             raise InputError(
                 f"{place}: record {wrong} is {values[wrong]!r}, but record 0 is a text; give a text for every record."
             )
-        return _objects(values)
+        array = np.empty(len(values), dtype=object)  # of a fixed width, each would take the room of the longest one
+        array[:] = values
+        return array
     if isinstance(first, Mapping):
         raise InputError(f"{place}: a list of dicts; give one dict of arrays, or a table: pandas.DataFrame(records).")
     if type(first).__module__.startswith("PIL."):
@@ -284,13 +286,6 @@ def _of_list(values: Sequence[Any], place: str) -> Any:
     if isinstance(first, list | tuple) and any(isinstance(one, str) for one in first):
         return np.array(values, dtype=object)
     return np.asarray(values)
-
-
-def _objects(values: Sequence[Any]) -> Any:
-    """[N] objects: a fixed-width array would give every text the room of the longest one."""
-    array = np.empty(len(values), dtype=object)
-    array[:] = values
-    return array
 
 
 def _refuse_other_lengths(values: Sequence[Any], place: str) -> None:

@@ -43,14 +43,11 @@ def library_of(module: str | None) -> str | None:
     if top == "builtins" or top in sys.stdlib_module_names:
         return _PYTHON
     found = sys.modules.get(top)
-    if top != "glasshouse" and not (found and _installed(found)):
+    places = [getattr(found, "__file__", None), *getattr(found, "__path__", ())]
+    place = next((Path(one).resolve() for one in places if one), None)
+    if top != "glasshouse" and (place is None or not any(place.is_relative_to(root) for root in _roots())):
         return None
     return f"{top} {_version(top, found)}"
-
-
-def _installed(module: ModuleType) -> bool:
-    places = [file] if (file := getattr(module, "__file__", None)) else list(getattr(module, "__path__", ()))
-    return bool(places) and any(Path(places[0]).resolve().is_relative_to(root) for root in _roots())
 
 
 @functools.cache

@@ -134,11 +134,8 @@ class LightningTrainer(ModuleTrainer):
                 trainer.fit(model, loader)
         return model.eval()
 
-    def _collated(self, rows: Any) -> Any:
-        x, y = rows  # whole batches, as `_Members` gives them
-        if self.batch is not None:
-            return self.batch(x, y)
-        return {**x, "labels": y} if isinstance(x, dict) else (x, y)
+    def _collated(self, rows: tuple[Inputs, Tensor]) -> Any:
+        return self.batch(*rows) if self.batch is not None else rows if isinstance(rows[0], Tensor) else _named(rows)
 
 
 @contextlib.contextmanager
@@ -213,9 +210,9 @@ class TransformersTrainer(ModuleTrainer):
         return model.eval()
 
 
-def _named(rows: Any) -> dict[str, Tensor]:
-    """A batch by the names of the arguments of ``forward``; a single tensor holds token numbers."""
-    x, y = rows  # whole batches, as `_Members` gives them
+def _named(rows: tuple[Inputs, Tensor]) -> dict[str, Tensor]:
+    """A whole batch by the names of the arguments of ``forward``; a single tensor holds token numbers."""
+    x, y = rows
     return {**(x if isinstance(x, dict) else {"input_ids": x}), "labels": y}
 
 
