@@ -134,7 +134,7 @@ class LightningTrainer(ModuleTrainer):
                 trainer.fit(model, loader)
         return model.eval()
 
-    def _collated(self, rows: tuple[Inputs, Tensor]) -> Any:
+    def _collated(self, rows: Any) -> Any:
         return self.batch(*rows) if self.batch is not None else rows if isinstance(rows[0], Tensor) else _named(rows)
 
 
@@ -210,9 +210,9 @@ class TransformersTrainer(ModuleTrainer):
         return model.eval()
 
 
-def _named(rows: tuple[Inputs, Tensor]) -> dict[str, Tensor]:
+def _named(rows: Any) -> dict[str, Tensor]:
     """A whole batch by the names of the arguments of ``forward``; a single tensor holds token numbers."""
-    x, y = rows
+    x, y = rows  # as `_Members` gives them
     return {**(x if isinstance(x, dict) else {"input_ids": x}), "labels": y}
 
 
