@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import functools
 import importlib
 import logging
 import tempfile
@@ -216,6 +217,13 @@ def _named(rows: Any) -> dict[str, Tensor]:
     return {**(x if isinstance(x, dict) else {"input_ids": x}), "labels": y}
 
 
+@functools.cache
+def _noise(epsilon: float, delta: float, rate: float, epochs: int) -> float:
+    """The noise multiplier, the same for all models of a pool: to find it takes as long as to train a small model."""
+    found = importlib.import_module("opacus.accountants.utils").get_noise_multiplier
+    return float(found(target_epsilon=epsilon, target_delta=delta, sample_rate=rate, epochs=epochs, accountant="rdp"))
+
+
 @dataclass(frozen=True, kw_only=True)
 class PrivateTrainer(ModuleTrainer):
     """DP-SGD with Poisson sampling; the noise is chosen so that all epochs together spend (epsilon, delta).
@@ -260,13 +268,12 @@ class PrivateTrainer(ModuleTrainer):
             records = TensorDataset(x, labels_of(population)[torch.from_numpy(members)])
             read = answers_for(population, model, x)
             random = torch.Generator().manual_seed(seed_for(seed, "batches"))
-            private, optimizer, loader = opacus.PrivacyEngine(accountant="rdp").make_private_with_epsilon(
+            loader = DataLoader(records, batch_size=self.batch_size, generator=random)
+            private, optimizer, loader = opacus.PrivacyEngine(accountant="rdp").make_private(
                 module=model.train(),
                 optimizer=self.optimizer(model.parameters()),
-                data_loader=DataLoader(records, batch_size=self.batch_size, generator=random),
-                target_epsilon=self.epsilon,
-                target_delta=self.delta,
-                epochs=self.epochs,
+                data_loader=loader,
+                noise_multiplier=_noise(self.epsilon, self.delta, 1 / len(loader), self.epochs),
                 max_grad_norm=self.clipping,
                 noise_generator=torch.Generator().manual_seed(seed_for(seed, "noise")),
             )
