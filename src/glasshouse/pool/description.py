@@ -251,8 +251,8 @@ class _Walker:
     """One walk through everything that a value holds."""
 
     def __init__(self) -> None:
-        self.seen: dict[int, str] = {}  # the path of each object that was visited, by its address
-        self.kept: list[Any] = []  # those objects, so that Python does not use an address again
+        # the path of each object that was visited, by its address; and the object, so that no other gets its address
+        self.seen: dict[int, tuple[str, Any]] = {}
 
     def __call__(self, value: Any, path: str) -> Any:
         plain = _plain(value)
@@ -261,9 +261,8 @@ class _Walker:
         if isinstance(value, tuple | frozenset) and type(value) in (tuple, frozenset):  # equal ones may be shared
             return self._inside(value, path)
         if id(value) in self.seen:
-            return {"(same as)": self.seen[id(value)]}
-        self.seen[id(value)] = path
-        self.kept.append(value)
+            return {"(same as)": self.seen[id(value)][0]}
+        self.seen[id(value)] = (path, value)
         try:
             return self._inside(value, path)
         except RecursionError:
