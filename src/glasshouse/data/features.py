@@ -106,7 +106,7 @@ def joined(first: Any, second: Any) -> Any:
             f"{type(second).__name__}; give both in the same form."
         )
     if isinstance(first, Records):
-        return recognised([*first, *second])
+        return recognised([*first, *second])  # type: ignore[misc]  # by position, as any sequence
     if isinstance(first, Mapping):
         second = _same_columns(first, second)
         return {name: joined(first[name], second[name]) for name in first}
