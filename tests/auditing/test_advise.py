@@ -259,8 +259,12 @@ def test_the_page_of_a_run_quotes_what_was_measured(advice: tuple[Advice, Path],
 
 def test_the_command_advises_on_a_run_that_an_audit_file_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
+    source = np.random.default_rng(0)
+    rows = [f"{age:.3f},{hours:.3f},{age + source.normal() > 0}\n" for age, hours in source.normal(size=(300, 2))]
+    (tmp_path / "people.csv").write_text("".join(["age,hours,rich\n", *rows]))
     (tmp_path / "audit.yaml").write_text(
-        "data: {name: digits}\ntrainer: {kind: sklearn, estimator: GaussianNB}\nattacks: [base]\nshadows: 4\n"
+        "data: {name: file, path: people.csv, label: rich}\ntrainer: {kind: sklearn, estimator: GaussianNB}\n"
+        "attacks: [base]\nshadows: 4\n"
     )
     asked = ["audit", "audit.yaml", "--out", "run", "--advise", "1e-9", "--quiet"]
     done = CliRunner().invoke(app, asked)
@@ -273,7 +277,9 @@ def test_the_command_advises_on_a_run_that_an_audit_file_made(tmp_path: Path, mo
     assert "dvise" in done.output
     assert not run_faults(tmp_path / "run")
     assert (tmp_path / "runs" / "advice" / "advice.csv").read_text().startswith("number,defence,attack,leak")
-    assert read_run(tmp_path / "run").advice is not None
+    after = read_run(tmp_path / "run").advice
+    assert after is not None
+    assert after.tried
     made_by_hand = audit_evidence(*gaussian_evidence(records=200, models=4, shift=1.0, seed=0)[:1], attacks=["base"])
     made_by_hand.save(tmp_path / "other")
     assert isinstance(CliRunner().invoke(app, ["advise", "other"]).exception, InputError)

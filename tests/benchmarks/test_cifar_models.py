@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import multiprocessing
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +14,7 @@ from glasshouse_experiments.iid_settings import RECORD_SETTINGS
 from glasshouse_experiments.kept_losses import kept_losses
 from glasshouse_experiments.settings import Preset
 from tests.benchmarks.scripts import benchmark
+from tests.forked import Forks
 
 
 def test_models_trained_elsewhere_give_the_losses_of_those_trained_here(
@@ -49,13 +47,12 @@ def test_models_trained_elsewhere_give_the_losses_of_those_trained_here(
     np.testing.assert_allclose([cell.values for cell in accuracy_iid(bench)], accuracy)
 
 
-def test_the_program_trains_all_models_by_workers(tmp_path: Path) -> None:
+def test_the_program_trains_all_models_by_workers(forks: Forks, tmp_path: Path) -> None:
     """As a program, since every worker starts it anew."""
     script = Path(__file__).parents[2] / "benchmarks" / "paper" / "cifar_models.py"
     options = ["--out", tmp_path, "--setting", "digits", "--epochs", "0.01", "--targets", "1", "--shadows", "2"]
-    command = [sys.executable, str(script), *map(str, options), "--workers", "1", "--seconds", "600"]
-    places = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-    done = subprocess.run(command, capture_output=True, text=True, check=True, env=places)  # noqa: S603
+    done = forks.run(script, *options, "--workers", "1", "--seconds", "600", folder=tmp_path)
+    assert done.returncode == 0, done.stderr
     assert "{'targets': 1, 'shadows': 2}" in done.stdout
     assert {path.name for path in tmp_path.glob("*.safetensors")} == {"shadows.safetensors", "targets.safetensors"}
 

@@ -23,7 +23,7 @@ import torch
 from glasshouse import InputError, Population, TorchTrainer
 from glasshouse.compute import Compute, LocalProcesses, RayCluster, ThisProcess, chosen_compute, gpu_share, local
 from glasshouse.compute.base import share_gpu
-from glasshouse.compute.local import Address, Desk, ask_desk, end_with
+from glasshouse.compute.local import Desk, ask_desk, end_with
 from glasshouse.compute.ray import check_answers
 from glasshouse.data import complementary_halves
 from glasshouse.graph.rule.incremental.engine import default_memory
@@ -264,7 +264,7 @@ def test_strangers_on_this_machine_get_no_parcel_and_keep_nobody_waiting() -> No
     worker.join(timeout=30)
     assert found == [b"data"]
     with pytest.raises(AuthenticationError):
-        ask_desk(Address((host, port, b"guessed")), "7")
+        ask_desk((host, port, b"guessed"), "7")
     rude = socket.create_connection((host, port))
     rude.sendall(b"\xff" * 64)
     assert ask_desk(desk.address, "7") == b"data"

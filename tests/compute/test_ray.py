@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -50,6 +51,17 @@ def two_nodes() -> Iterator[tuple[Any, Any, int]]:
         cluster.shutdown()  # type: ignore[no-untyped-call]
 
 
+@pytest.fixture(scope="module")
+def client(two_nodes: tuple[Any, Any, int], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Future[str] | None]:
+    """What `through_the_client` will say, while the first test goes on: it mostly waits for Ray to start processes."""
+    if importlib.util.find_spec("grpc"):  # of the extra as it is installed: ray[client]
+        with ThreadPoolExecutor(1) as aside:
+            yield aside.submit(through_the_client, two_nodes[2], tmp_path_factory.mktemp("client"))
+    else:
+        yield None
+
+
+@pytest.mark.usefixtures("client")
 @pytest.mark.filterwarnings("ignore")  # of Ray's own threads and sockets
 def test_tasks_on_a_cluster_do_not_crowd_a_gpu(two_nodes: tuple[Any, Any, int]) -> None:
     """By a connection of the user's own, which stays."""
@@ -96,14 +108,14 @@ def through_the_client(port: int, folder: Path) -> str:
 
 @pytest.mark.filterwarnings("ignore")  # of Ray's own threads and sockets, which outlive a removed node for a moment
 def test_a_pool_completes_although_a_node_is_lost(
-    two_nodes: tuple[Any, Any, int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    two_nodes: tuple[Any, Any, int], client: Future[str] | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The last of this file: the node does not come back."""
     import ray
 
-    cluster, node, port = two_nodes
-    if importlib.util.find_spec("grpc"):  # of the extra as it is installed: ray[client]
-        assert through_the_client(port, tmp_path) == "[(0, 0), (1, 10), (2, 20)] False"
+    cluster, node, _ = two_nodes
+    if client is not None:
+        assert client.result() == "[(0, 0), (1, 10), (2, 20)] False"
     with RayCluster(address=cluster.address).opened() as connected:
         assert dict(connected.run(pow, (2,), [1, 2])) == {0: 2, 1: 4}
         removal = threading.Timer(1.0, lambda: cluster.remove_node(node, allow_graceful=False))

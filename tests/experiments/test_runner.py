@@ -1,13 +1,11 @@
 from __future__ import annotations
 
 import copy
-import functools
 import itertools
 import json
 import os
 import shutil
 import signal
-import subprocess
 import sys
 import time
 from pathlib import Path
@@ -29,6 +27,7 @@ from glasshouse_experiments.__main__ import main as everything
 from glasshouse_experiments.rivals import OURS
 from glasshouse_experiments.settings import Preset
 from glasshouse_experiments.source_commit import source_commit
+from tests.forked import Forks
 
 NODES, RECORDS = 240, 600
 TINY = Preset(targets=2, datasets=("synthetic", "digits"), epochs=0.05, most_shadows=8)
@@ -152,9 +151,7 @@ def column(row: dict[str, Any]) -> tuple[str, ...]:
 
 
 def test_a_private_model_stands_beside_its_bound(pools: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    engine = pytest.importorskip("opacus.privacy_engine")
-    # the same for all models of a pool; it is looked for as long as a model is trained
-    monkeypatch.setattr(engine, "get_noise_multiplier", functools.cache(engine.get_noise_multiplier))
+    pytest.importorskip("opacus")
     monkeypatch.setattr("glasshouse_experiments.dp_bound.BUDGETS", (1.0, float("inf")))
     table = reproduce("dp-bound", preset="tiny", out=tmp_path, pools=pools, progress=False)
     rows = {(row["setting"], row["metric"]): row["mean"] for row in table.rows()}
@@ -181,6 +178,12 @@ def test_an_estimated_threshold_is_not_taken_from_the_targets_it_judges(pools: P
 
 
 SCRIPT = """
+import os
+if child := os.fork():
+    print(child, flush=True)
+    os.waitpid(child, 0)
+    os._exit(0)
+os.setsid()
 from glasshouse.graph import citation_graph
 from glasshouse_experiments import bench, reproduce_all, settings
 from glasshouse_experiments.rivals import OURS
@@ -192,18 +195,16 @@ for name, _ in reproduce_all(preset="tiny", out="{out}", pools="{pools}", progre
 """
 
 
-def test_a_killed_reproduce_all_goes_on_where_it_was(tmp_path: Path) -> None:
+def test_a_killed_reproduce_all_goes_on_where_it_was(forks: Forks, tmp_path: Path) -> None:
     out, pools = tmp_path / "out", tmp_path / "pools"
-    command = [sys.executable, "-c", SCRIPT.format(out=out, pools=pools)]
-    places = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}  # the experiments need not be installed
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, start_new_session=True, env=places) as first:  # noqa: S603
-        assert first.stdout is not None
-        assert first.stdout.readline() == "accuracy\n"
+    with forks.talking(SCRIPT.format(out=out, pools=pools), folder=tmp_path) as talk:
+        first = int(talk.stdout.readline())
+        assert talk.stdout.readline() == "accuracy\n"
         for _ in range(600):  # in the middle of Table 1, after a few attacks
             if len(list(pools.rglob("*.npz"))) >= 3:
                 break
             time.sleep(0.05)
-        os.killpg(first.pid, signal.SIGKILL)
+        os.killpg(first, signal.SIGKILL)
     kept = {path: path.stat().st_mtime_ns for path in [*pools.rglob("*.npz"), *out.rglob("synthetic.csv")]}
     assert len(kept) >= 4
     assert not (out / "tiny" / "table-1" / "synthetic.csv").exists()

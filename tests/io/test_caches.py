@@ -34,7 +34,7 @@ def test_settings_of_numba_come_from_the_environment_and_not_from_the_working_fo
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("NUMBA_OPT", "2")
     found = {}
-    for finder in (PathFinder, caches._WithoutFile()):
+    for finder in (PathFinder, caches._WithoutFile):
         spec = finder.find_spec("numba.core.config", numba.core.__path__)
         assert spec is not None
         assert spec.loader is not None

@@ -11,6 +11,8 @@ from typing import Any
 
 import pytest
 
+from tests.forked import Forks
+
 pytest.importorskip("pyarrow")
 pytest.importorskip("torch_geometric")
 linux = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="other systems have no such limit")
@@ -141,14 +143,12 @@ def test_an_audit_is_bounded_while_it_reads_and_where_memory_is_given_while_it_t
 
 
 @linux
-def test_each_worker_has_the_limits_of_the_command(tmp_path: Path) -> None:
+def test_each_worker_has_the_limits_of_the_command(forks: Forks, tmp_path: Path) -> None:
     (tmp_path / "hungry.py").write_text(HUNGRY)
     text = "{data: {name: digits}, trainer: {kind: python, factory: 'hungry:trainer'}, attacks: [base], shadows: 2}"
     (tmp_path / "audit.yaml").write_text(text)
-    command = [sys.executable, "-P", "-m", "glasshouse.cli", "audit", "audit.yaml", "-q", "--trust-code"]
-    done = subprocess.run(  # noqa: S603
-        [*command, "--workers", "2", "--memory", "1100MiB"], capture_output=True, text=True, check=False, cwd=tmp_path
-    )
+    options = ["audit", "audit.yaml", "-q", "--trust-code", "--workers", "2", "--memory", "1100MiB"]
+    done = forks.run("from glasshouse.cli import main; main()", *options, folder=tmp_path)
     assert done.returncode == 2
     assert "MemoryError: Unable to allocate 3.00 GiB" in done.stderr
     assert len(done.stderr.splitlines()) <= 2

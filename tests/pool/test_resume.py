@@ -89,8 +89,8 @@ def test_twenty_kills_at_random_moments_change_no_byte(awake: Talk, tmp_path: Pa
     start(awake, tmp_path / "whole", pace=0.0)
     assert ended(awake) == 0
     for number in range(20):
-        [child] = start(awake, tmp_path / "killed", pace=0.04)
-        time.sleep(chance.uniform(0.0, 0.5))
+        [child] = start(awake, tmp_path / "killed", pace=0.02)
+        time.sleep(chance.uniform(0.0, 0.25))
         while number >= 15 and not any((tmp_path / "killed").glob("model-*.json")):  # a busy machine takes longer
             time.sleep(0.01)
         with contextlib.suppress(ProcessLookupError):  # it may have ended

@@ -27,6 +27,23 @@ def test_a_private_model_fits_its_members_less_than_a_plain_one_and_repeats() ->
     assert gap[1] < gap[0] / 2
 
 
+def test_all_epochs_together_spend_the_epsilon_that_was_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    opacus = pytest.importorskip("opacus")
+    made: list[Any] = []
+
+    def engine(**options: Any) -> Any:
+        made.append(engines(**options))
+        return made[-1]
+
+    engines = opacus.PrivacyEngine
+    monkeypatch.setattr(opacus, "PrivacyEngine", engine)
+    for epsilon, epochs in [(1.0, 3), (2.0, 3), (1.0, 6)]:
+        PrivateTrainer(module=mlp(4, 2), epsilon=epsilon, delta=1e-3, epochs=epochs, batch_size=8)(
+            POPULATION, MEMBERS, 0
+        )
+        assert 0.97 * epsilon < made[-1].get_epsilon(1e-3) <= epsilon
+
+
 def test_batch_normalisation_is_refused_by_name() -> None:
     pytest.importorskip("opacus")
     trainer = PrivateTrainer(module=lambda: nn.Sequential(nn.Linear(4, 2), nn.BatchNorm1d(2)), epsilon=1.0, delta=1e-3)

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from multiprocessing import AuthenticationError
 from multiprocessing.connection import Client, Connection, Listener, answer_challenge, deliver_challenge
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from glasshouse.compute.base import TRIES, Elsewhere, Workers, available_cores, do_task, share_gpu
 from glasshouse.compute.serialise import Parcels, receive_from
@@ -27,10 +27,7 @@ _NUMBER = "number"
 _LOOK = 1.0  # seconds between two looks at the parent
 _VISIBLE = "CUDA_VISIBLE_DEVICES"
 _SAFE_PATH = "PYTHONSAFEPATH"
-
-
-class Address(tuple[str, int, bytes]):
-    """Host and port of a desk, and the secret without which it does not answer."""
+Address = tuple[str, int, bytes]  # host and port of a desk, and the secret without which it does not answer
 
 
 class Desk:
@@ -40,8 +37,7 @@ class Desk:
         self.parcels: dict[str, bytes] = {}
         self.numbers = itertools.count()
         self._listener = Listener(("127.0.0.1", 0), backlog=128)  # the secret is asked for in a thread for each caller
-        place: Any = self._listener.address
-        self.address = Address((*place, os.urandom(32)))
+        self.address: Address = (*cast("tuple[str, int]", self._listener.address), os.urandom(32))
         self._open = True
         self._thread = threading.Thread(target=self._serve, daemon=True)
         self._thread.start()

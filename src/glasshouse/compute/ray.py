@@ -45,18 +45,14 @@ def check_answers(address: str, *, seconds: float = 10.0) -> None:
                 if not more:
                     raise ConnectionError("something else than Ray closed the connection")
                 header += more
+            if header[3] != _SETTINGS:
+                raise ConnectionError("something else than Ray answers")
     except (OSError, UnicodeError) as error:  # UnicodeError: a host that cannot be a name
         reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
-        raise _refusal(address, reason) from error
-    if header[3] != _SETTINGS:
-        raise _refusal(address, "something else than Ray answers")
-
-
-def _refusal(address: str, reason: str) -> InputError:
-    return InputError(
-        f"cluster: no Ray cluster answers at {address!r} ({reason}). Start it, give another address, or leave "
-        f"--cluster out."
-    )
+        raise InputError(
+            f"cluster: no Ray cluster answers at {address!r} ({reason}). Start it, give another address, or leave "
+            f"--cluster out."
+        ) from error
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -15,6 +15,7 @@ _FORMULA = re.compile(f"'*{_START}.", re.DOTALL)
 _NEXT_CELL = re.compile(f";(?=['\"]*{_START})")
 _ESCAPE = "\\"
 _CODE = re.compile(r"\\(x[0-9a-f]{2}|u[0-9a-f]{4}|[nrt\\])")
+_MEANT = {"n": "\n", "r": "\r", "t": "\t", _ESCAPE: _ESCAPE}
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 
 
@@ -42,9 +43,5 @@ def cell_text(text: str) -> str:
 def plain_cell(cell: str) -> str:
     """The text that `cell_text` was given."""
     if cell.startswith(_ESCAPE):
-        return _CODE.sub(_meant, cell[1:])
+        return _CODE.sub(lambda found: _MEANT.get(found[1]) or chr(int(found[1][1:], 16)), cell[1:])
     return cell[1:] if cell.startswith("'") and _FORMULA.match(cell) else cell
-
-
-def _meant(found: re.Match[str]) -> str:
-    return {"n": "\n", "r": "\r", "t": "\t", _ESCAPE: _ESCAPE}.get(found[1]) or chr(int(found[1][1:], 16))

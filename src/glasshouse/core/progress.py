@@ -9,7 +9,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
 from typing import Literal, TypeVar
 
@@ -50,11 +50,9 @@ def showing(progress: bool | None, *, label: str = "") -> Iterator[None]:
         _INNER.set(before)
 
 
-@contextmanager
-def open_bar(*, total: int, label: str, unit: str) -> Iterator[Callable[[int], None]]:
+def open_bar(*, total: int, label: str, unit: str) -> AbstractContextManager[Callable[[int], None]]:
     """The progress of an inner step, if `showing` allows it, as by `track`; gives a function that counts items."""
-    with _progress(_INNER.get(), total=total, label=label, unit=unit) as done:
-        yield done
+    return _progress(_INNER.get(), total=total, label=label, unit=unit)
 
 
 def track(items: Iterable[Item], *, total: int, label: str, unit: str, show: bool | None = None) -> Iterator[Item]:

@@ -100,33 +100,29 @@ class _OneCore:
 
     def __init__(self) -> None:
         self._lock, self._inside = threading.Lock(), 0
-        self._found: list[tuple[Any, int]] = []  # libraries, and the number of threads that each had
+        self._limit: Any = None
 
     def __enter__(self) -> None:
-        with self._lock:
+        with self._lock, _anyone_decides():
             if not self._inside:
-                libraries = thread_counts().select(user_api="blas").lib_controllers
-                self._found = [(library, library.num_threads) for library in libraries]
-                self._set(1)
+                self._limit = thread_counts().select(user_api="blas").limit(limits=1)
             self._inside += 1
 
     def __exit__(self, *_: object) -> None:
-        with self._lock:
+        with self._lock, _anyone_decides():
             self._inside -= 1
             if not self._inside:
-                self._set(None)
-
-    def _set(self, threads: int | None) -> None:
-        """So many threads, or as many as there were."""
-        for library, before in self._found:
-            _release(library)
-            library.set_num_threads(before if threads is None else threads)
-            _release(library)
+                self._limit.restore_original_limits()
 
 
-def _release(library: Any) -> None:
+@contextlib.contextmanager
+def _anyone_decides() -> Iterator[None]:
     """Let any thread set the number: threadpoolctl lets the one that came first decide alone, even when it is done."""
-    if hasattr(library, "clear_controlling_thread"):
+    known = [one for one in thread_counts().lib_controllers if hasattr(one, "clear_controlling_thread")]
+    for library in known:
+        library.clear_controlling_thread(force=True)
+    yield
+    for library in known:
         library.clear_controlling_thread(force=True)
 
 

@@ -100,24 +100,23 @@ def select(x: Any, rows: NDArray[Any]) -> Any:
 
 def joined(first: Any, second: Any) -> Any:
     """The records of both, [N + M, ...], in the form of the first."""
-    if isinstance(first, Records) or isinstance(second, Records):
-        if type(first) is not type(second):
-            raise _unlike(first, second)
-        return recognised([*first, *second])
-    if isinstance(first, Mapping) or is_frame(first):
-        second = _same_columns(first, second)
-    elif isinstance(second, Mapping) or is_frame(second):
-        raise _unlike(first, second)
+    if _form(first) != _form(second):
+        raise InputError(
+            f"from_parts: the features of train are of type {type(first).__name__} and those of holdout of type "
+            f"{type(second).__name__}; give both in the same form."
+        )
+    if isinstance(first, Records):
+        return recognised([*first, *second])  # type: ignore[misc]  # by position, as any sequence
     if isinstance(first, Mapping):
+        second = _same_columns(first, second)
         return {name: joined(first[name], second[name]) for name in first}
     if is_frame(first):
+        second = _same_columns(first, second)
         if hasattr(first, "iloc"):
             return _joined_pandas(first, second)
         import polars
 
         return polars.concat([first, second], how="vertical_relaxed")
-    if hasattr(first, "tocsr") != hasattr(second, "tocsr") or is_tensor(first) != is_tensor(second):
-        raise _unlike(first, second)
     if first.shape[1:] != second.shape[1:]:
         raise InputError(
             f"from_parts: one record has the shape {tuple(first.shape[1:])} in train and {tuple(second.shape[1:])} in "
@@ -208,10 +207,13 @@ def _texts(column: Any) -> NDArray[Any]:
     return texts
 
 
+def _form(x: Any) -> Any:
+    """What two parts must agree in: the kind of a container or of a table, or whether it is sparse, or a tensor."""
+    return type(x) if isinstance(x, Records | Mapping) or is_frame(x) else (hasattr(x, "tocsr"), is_tensor(x))
+
+
 def _same_columns(first: Any, second: Any) -> Any:
     """The second with the columns of the first in the same order; what does not fit is refused."""
-    if type(first) is not type(second):
-        raise _unlike(first, second)
     # in the order of the columns, without a look at all of them for each
     names, others = (dict.fromkeys(one if isinstance(one, Mapping) else one.columns) for one in (first, second))
     for known, place, own, other in ((others, "holdout", names, "train"), (names, "train", others, "holdout")):
@@ -230,13 +232,6 @@ def _joined_pandas(first: Any, second: Any) -> Any:
             both = pandas.api.types.union_categoricals([first[name], second[name]], ignore_order=True)
             found[name] = both
     return found
-
-
-def _unlike(first: Any, second: Any) -> InputError:
-    return InputError(
-        f"from_parts: the features of train are of type {type(first).__name__} and those of holdout of type "
-        f"{type(second).__name__}; give both in the same form."
-    )
 
 
 def stacked(values: Any, *, place: str) -> Any:
@@ -268,7 +263,9 @@ def _of_list(values: Sequence[Any], place: str) -> Any:
             raise InputError(
                 f"{place}: record {wrong} is {values[wrong]!r}, but record 0 is a text; give a text for every record."
             )
-        return _objects(values)
+        array = np.empty(len(values), dtype=object)  # of a fixed width, each would take the room of the longest one
+        array[:] = values
+        return array
     if isinstance(first, Mapping):
         raise InputError(f"{place}: a list of dicts; give one dict of arrays, or a table: pandas.DataFrame(records).")
     if type(first).__module__.startswith("PIL."):
@@ -284,13 +281,6 @@ def _of_list(values: Sequence[Any], place: str) -> Any:
     if isinstance(first, list | tuple) and any(isinstance(one, str) for one in first):
         return np.array(values, dtype=object)
     return np.asarray(values)
-
-
-def _objects(values: Sequence[Any]) -> Any:
-    """[N] objects: a fixed-width array would give every text the room of the longest one."""
-    array = np.empty(len(values), dtype=object)
-    array[:] = values
-    return array
 
 
 def _refuse_other_lengths(values: Sequence[Any], place: str) -> None:

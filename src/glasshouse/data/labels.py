@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from glasshouse.core.arrays import BoolArray, FloatArray, TextArray
+from glasshouse.core.arrays import BoolArray, FloatArray, TextArray, as_array
 from glasshouse.core.errors import InputError
 
 _FEW = 20  # different numbers that may well be classes, whatever they are
@@ -96,9 +96,7 @@ def listed(given: Any) -> NDArray[Any]:
         if values.ndim == 1 and len(values) and not any(isinstance(one, str) or is_missing(one) for one in given):
             return np.asarray(given)  # numbers, whatever mixture
         return values if values.ndim == 1 else np.asarray(given)
-    if hasattr(given, "detach"):
-        given = given.detach().cpu()
-    return np.asarray(given.to_numpy() if hasattr(given, "to_numpy") else given)
+    return as_array(given.to_numpy() if hasattr(given, "to_numpy") else given)
 
 
 def one_column(given: NDArray[Any]) -> str:

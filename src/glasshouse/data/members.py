@@ -129,16 +129,9 @@ def random_subsets(
     """Independent random training sets of a given share, [models, count].
 
     For targets, and for shadows that are meant to differ from Algorithm 1 (the paper's mismatched adversary trains
-    its target on 35 %).
-
-    Args:
-        count: number of records.
-        models: number of training sets.
-        fraction: share of the records in each.
-        seed: of the draws; a larger number of models does not change the first ones.
-        stream: name of the random stream. Targets and shadows of one seed use different streams, or shadow 0 would
-            train on the target's members.
-        units: whose records they are; drawn whole, a share of the units.
+    its target on 35 %). A larger number of models does not change the first ones. Targets and shadows of one seed use
+    random streams of different names, or shadow 0 would train on the target's members. ``units`` are drawn whole, a
+    share of them.
 
     Example:
         >>> random_subsets(100, models=2, fraction=0.35, seed=0).sum(axis=1)

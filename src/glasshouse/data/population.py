@@ -91,14 +91,8 @@ class Population:
                 f"population: labels have shape {given.shape}; give one label per record, [N], such as "
                 f"{one_column(given)}."
             )
-        if not count_records(x):
-            raise InputError("population: there are no records.")
-        if count_records(x) != len(given):
-            raise InputError(f"population: {count_records(x)} records but {len(given)} labels; give one per record.")
-        if given.dtype.kind == "f" and (wrong := not_finite(given)).any():
-            raise InputError(f"population: the label of record {first_of(wrong)} is not a number.")
-        vars(self).update(x=x, ids=as_ids(ids, len(given), place="population"), regression=bool(regression))
-        vars(self).update(unit=as_units(unit, len(given)))
+        self._hold(x, given, ids, unit, what="label")
+        vars(self).update(regression=bool(regression))
         if regression:
             vars(self).update(y=as_targets(given, classes), classes=np.empty(0))
             return
@@ -145,21 +139,24 @@ class Population:
             first = next(iter(x.values()), ()) if isinstance(x, Mapping) else x
             y = np.empty((first.shape[0] if hasattr(first, "shape") else len(first), 0))
         x, y, ids, _, unit = opened(x, y, ids=ids, unit=unit)
-        outcomes = as_array(y if hasattr(y, "shape") else np.asarray(y))
-        if not count_records(x) or outcomes.shape[:1] != (count_records(x),):
-            raise InputError(
-                f"population: {count_records(x)} records but outcomes of shape {outcomes.shape}; give one row per "
-                f"record."
-            )
+        outcomes = np.atleast_1d(as_array(y if hasattr(y, "shape") else np.asarray(y)))
         if outcomes.dtype.kind not in "iufbV":
             raise InputError(f"population: outcomes are of type {outcomes.dtype}; give numbers.")
-        if outcomes.dtype.kind == "f" and (wrong := not_finite(outcomes)).any():
-            raise InputError(f"population: the outcome of record {first_of(wrong)} is not a number.")
         made = object.__new__(cls)
-        names = as_ids(ids, len(outcomes), place="population")
-        units = as_units(unit, len(outcomes))
-        vars(made).update(x=x, y=outcomes, ids=names, unit=units, classes=np.empty(0), regression=False)
+        made._hold(x, outcomes, ids, unit, what="outcome")
+        vars(made).update(y=outcomes, classes=np.empty(0), regression=False)
         return made
+
+    def _hold(self, x: Any, given: NDArray[Any], ids: Any, unit: Any, *, what: str) -> None:
+        """Keep the records, their ids and units, if there is a finite label or outcome for each."""
+        count = count_records(x)
+        if not count:
+            raise InputError("population: there are no records.")
+        if given.shape[:1] != (count,):
+            raise InputError(f"population: {count} records but {len(given)} {what}s; give one per record.")
+        if given.dtype.kind == "f" and (wrong := not_finite(given)).any():
+            raise InputError(f"population: the {what} of record {first_of(wrong)} is not a number.")
+        vars(self).update(x=x, ids=as_ids(ids, count, place="population"), unit=as_units(unit, count))
 
     def __len__(self) -> int:
         return len(self.y)

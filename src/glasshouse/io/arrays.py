@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import struct
 import zipfile
 from collections import Counter
 from collections.abc import Collection, Sequence
@@ -32,7 +31,6 @@ _OF_TEXT = 64  # bytes that Python needs for a text besides its letters
 _DIRECTORY = 2**20  # bytes of the list of members: some thousands of them
 _COUNT_FIELD, _SIZE_FIELD = 4, 5  # of what `zipfile` finds at the end of an archive
 _LARGE = 2**20  # bytes from which on an array is mapped; smaller ones are read
-_LOCAL, _LENGTHS = 30, 26  # the header before a member of a zip archive, and where it has the lengths of what follows
 _SAFETENSORS = "a .safetensors file"
 _HEADER = 2**20  # bytes of the list of arrays: thousands of them
 _TENSOR_KINDS = {"BOOL": "?", "U8": "u1", "I8": "i1", "I16": "<i2", "I32": "<i4", "I64": "<i8"}
@@ -196,7 +194,8 @@ def _read(archive: zipfile.ZipFile, member: zipfile.ZipInfo, place: str, mapped:
             if not by_columns and kind.kind in "iuf" and kind.isnative:
                 while file.read(_LARGE):  # to the end, where the checksum is compared; nothing is kept
                     pass
-                return _mapped(mapped, _content_of(mapped, member) + start, shape, kind)
+                content = file._orig_compress_start  # type: ignore[attr-defined]  # of a member that is stored as it is
+                return _mapped(mapped, content + start, shape, kind)
     with guarded(place, what="an array"), archive.open(member) as file:
         values: NDArray[Any] = npy.read_array(file, allow_pickle=False)
         file.read()  # to the end, where the checksum is compared
@@ -206,14 +205,6 @@ def _read(archive: zipfile.ZipFile, member: zipfile.ZipInfo, place: str, mapped:
         if ((codes > 0x10FFFF) | ((codes >= 0xD800) & (codes <= 0xDFFF))).any():
             raise InputError(f"{place}: is damaged: it holds text that is not Unicode.")
     return values
-
-
-def _content_of(path: Path, member: zipfile.ZipInfo) -> int:
-    """Where the content of a member begins that is stored as it is; its header was looked at when it was opened."""
-    with path.open("rb") as file:
-        file.seek(member.header_offset + _LENGTHS)
-        name, extra = struct.unpack("<HH", file.read(4))
-    return member.header_offset + _LOCAL + int(name) + int(extra)
 
 
 def _mapped(path: Path, offset: int, shape: Sequence[int], kind: np.dtype[Any] | str) -> NDArray[Any]:

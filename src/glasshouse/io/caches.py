@@ -15,7 +15,6 @@ import stat
 import sys
 import tempfile
 from collections.abc import Sequence
-from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
 from pathlib import Path
 from types import CodeType, ModuleType
@@ -58,12 +57,11 @@ def import_numba() -> ModuleType:
 
     It reads that file when it is imported and before it compiles. What was imported before keeps its settings.
     """
-    finder = _WithoutFile()
-    sys.meta_path.insert(0, finder)
+    sys.meta_path.insert(0, _WithoutFile)
     try:
         return importlib.import_module("numba")
     finally:
-        sys.meta_path.remove(finder)
+        sys.meta_path.remove(_WithoutFile)
 
 
 @functools.cache
@@ -87,20 +85,17 @@ def _passing_folder() -> Path:
     return folder
 
 
-class _WithoutFile(MetaPathFinder):
-    """Finds numba's module of settings as Python does, and everything else not at all."""
+class _WithoutFile(SourceFileLoader):
+    """Finds and loads numba's module of settings alone, with no name, which no file has, in place of a file's name."""
 
+    @classmethod
     def find_spec(
-        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+        cls, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
         spec = PathFinder.find_spec(fullname, path, target) if fullname == _SETTINGS else None
         if spec is not None and isinstance(spec.loader, SourceFileLoader):
-            spec.loader = _Renaming(fullname, spec.loader.path)
+            spec.loader = cls(fullname, spec.loader.path)
         return spec
-
-
-class _Renaming(SourceFileLoader):
-    """Loads numba's settings with no name, which no file has, in place of their file's name."""
 
     def get_code(self, fullname: str) -> CodeType | None:
         code = super().get_code(fullname)

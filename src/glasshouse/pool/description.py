@@ -43,14 +43,11 @@ def library_of(module: str | None) -> str | None:
     if top == "builtins" or top in sys.stdlib_module_names:
         return _PYTHON
     found = sys.modules.get(top)
-    if top != "glasshouse" and not (found and _installed(found)):
+    places = [getattr(found, "__file__", None), *getattr(found, "__path__", ())]
+    place = next((Path(one).resolve() for one in places if one), None)
+    if top != "glasshouse" and (place is None or not any(place.is_relative_to(root) for root in _roots())):
         return None
     return f"{top} {_version(top, found)}"
-
-
-def _installed(module: ModuleType) -> bool:
-    places = [file] if (file := getattr(module, "__file__", None)) else list(getattr(module, "__path__", ()))
-    return bool(places) and any(Path(places[0]).resolve().is_relative_to(root) for root in _roots())
 
 
 @functools.cache
@@ -254,8 +251,8 @@ class _Walker:
     """One walk through everything that a value holds."""
 
     def __init__(self) -> None:
-        self.seen: dict[int, str] = {}  # the path of each object that was visited, by its address
-        self.kept: list[Any] = []  # those objects, so that Python does not use an address again
+        # the path of each object that was visited, by its address; and the object, so that no other gets its address
+        self.seen: dict[int, tuple[str, Any]] = {}
 
     def __call__(self, value: Any, path: str) -> Any:
         plain = _plain(value)
@@ -264,9 +261,8 @@ class _Walker:
         if isinstance(value, tuple | frozenset) and type(value) in (tuple, frozenset):  # equal ones may be shared
             return self._inside(value, path)
         if id(value) in self.seen:
-            return {"(same as)": self.seen[id(value)]}
-        self.seen[id(value)] = path
-        self.kept.append(value)
+            return {"(same as)": self.seen[id(value)][0]}
+        self.seen[id(value)] = (path, value)
         try:
             return self._inside(value, path)
         except RecursionError:

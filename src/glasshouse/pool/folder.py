@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -211,14 +211,7 @@ class PoolFolder:
 
     def manifest(self, index: int) -> dict[str, Any]:
         """The manifest of a model, checked to belong to this pool."""
-        path = self._manifest(index)
-        found = read_json(path, missing="does not exist.")
-        if not _is_sealed(found, _OF_MODEL):
-            raise InputError(f"{path}: does not have its checksum; train the model again.")
-        for name, value in self.identity.shared.items():
-            if found.get(name) != value:
-                raise InputError(f"{path}: {name}: belongs to another pool.")
-        return found
+        return _manifest_of(self._manifest(index), self.identity.shared)
 
     def _check(self, found: dict[str, Any]) -> None:
         if found.get("format") != _FORMAT:
@@ -269,20 +262,28 @@ def pool_faults(path: Path) -> tuple[int, list[str]]:
         content = manifest.with_suffix(".safetensors")
         known |= {manifest.name, content.name}
         try:
-            found = read_json(manifest)
-            if not _is_sealed(found, _OF_MODEL):
-                faults.append(f"{manifest}: was damaged or edited; delete the model's files to train it again.")
-            elif any(found.get(name) != shared.get(name) for name in _SHARED):
-                faults.append(f"{manifest}: belongs to another pool; delete the model's files to train it again.")
-            elif not manifest.name.startswith(f"model-{str(found.get('index')).zfill(5)}"):
-                faults.append(f"{manifest}: is of another model than its name says; delete the files of both models.")
-            elif file_size(content) < 0 or found.get("sha256") != digest(content):  # file_size refuses an endless pipe
-                faults.append(f"{content}: was damaged or edited; delete the model's files to train it again.")
-        except (InputError, OSError) as error:
-            told = error.faults if isinstance(error, InputError) else [f"{content}: cannot be read: {error.strerror}."]
-            faults += told
+            found = _manifest_of(manifest, {name: shared.get(name) for name in _SHARED})
+            if file_size(content) < 0 or found.get("sha256") != digest(content):  # file_size refuses an endless pipe
+                faults.append(f"{content}: was damaged or edited. {_AGAIN}")
+        except InputError as error:
+            faults += error.faults
+        except OSError as error:
+            faults.append(f"{content}: cannot be read: {error.strerror}.")
     faults += [f"{one}: is not a file of this pool." for one in sorted(path.iterdir()) if one.name not in known]
     return len(manifests), faults
+
+
+def _manifest_of(path: Path, shared: Mapping[str, Any]) -> dict[str, Any]:
+    """The manifest of a model, checked to be whole, of this pool, and of the model that its name says."""
+    found = read_json(path, missing="does not exist.")
+    if not _is_sealed(found, _OF_MODEL):
+        raise InputError(f"{path}: was damaged or edited. {_AGAIN}")
+    for name, value in shared.items():
+        if found.get(name) != value:
+            raise InputError(f"{path}: {name}: belongs to another pool. {_AGAIN}")
+    if not path.name.startswith(f"model-{str(found.get('index')).zfill(5)}"):
+        raise InputError(f"{path}: is of another model than its name says. Delete the files of both models.")
+    return found
 
 
 def _short(value: Any) -> str:

@@ -46,12 +46,7 @@ class LoRA:
 
 
 class AdaptedBase:
-    """A frozen model whose chosen layers can be adapted; it is changed in place, once for all bases of this model.
-
-    Args:
-        model: the base.
-        how: which layers, and how.
-    """
+    """A frozen model whose chosen layers can be adapted; it is changed in place, once for all bases of this model."""
 
     def __init__(self, model: nn.Module, how: LoRA) -> None:
         self.model, self.how = model.requires_grad_(False).eval(), how
@@ -94,11 +89,9 @@ class AdaptedBase:
 
 
 class AdaptedModel(nn.Module):
-    """A base with one set of adapters; its weights are those of the adapters alone.
+    """A base, which other models share, with one set of adapters; its weights are those of the adapters alone.
 
-    Args:
-        base: what is shared with other models.
-        weights: both matrices of each layer, [rank, inputs] and [outputs, rank], by ``layer:A`` and ``layer:B``.
+    They are both matrices of each layer, [rank, inputs] and [outputs, rank], by ``layer:A`` and ``layer:B``.
     """
 
     def __init__(self, base: AdaptedBase, weights: Mapping[str, Tensor]) -> None:

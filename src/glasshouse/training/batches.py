@@ -59,11 +59,10 @@ class ModuleBatch:
     @torch.no_grad()
     def unbatch(self) -> list[nn.Module]:
         """The modules with the weights of the batch, in evaluation mode."""
+        whole = {**self.parameters, **self.buffers}
         for index, model in enumerate(self.models):
-            for name, parameter in model.named_parameters():
-                parameter.copy_(self.parameters[name][index])
-            for name, buffer in model.named_buffers():
-                buffer.copy_(self.buffers[name][index])
+            for name, tensor in (*model.named_parameters(), *model.named_buffers()):
+                tensor.copy_(whole[name][index])
             model.zero_grad(set_to_none=True)
             model.eval()
         return self.models

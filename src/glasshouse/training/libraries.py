@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import functools
 import importlib
 import logging
 import tempfile
@@ -135,10 +136,7 @@ class LightningTrainer(ModuleTrainer):
         return model.eval()
 
     def _collated(self, rows: Any) -> Any:
-        x, y = rows  # whole batches, as `_Members` gives them
-        if self.batch is not None:
-            return self.batch(x, y)
-        return {**x, "labels": y} if isinstance(x, dict) else (x, y)
+        return self.batch(*rows) if self.batch is not None else rows if isinstance(rows[0], Tensor) else _named(rows)
 
 
 @contextlib.contextmanager
@@ -214,9 +212,16 @@ class TransformersTrainer(ModuleTrainer):
 
 
 def _named(rows: Any) -> dict[str, Tensor]:
-    """A batch by the names of the arguments of ``forward``; a single tensor holds token numbers."""
-    x, y = rows  # whole batches, as `_Members` gives them
+    """A whole batch by the names of the arguments of ``forward``; a single tensor holds token numbers."""
+    x, y = rows  # as `_Members` gives them
     return {**(x if isinstance(x, dict) else {"input_ids": x}), "labels": y}
+
+
+@functools.cache
+def _noise(epsilon: float, delta: float, rate: float, epochs: int) -> float:
+    """The noise multiplier, the same for all models of a pool: to find it takes as long as to train a small model."""
+    found = importlib.import_module("opacus.accountants.utils").get_noise_multiplier
+    return float(found(target_epsilon=epsilon, target_delta=delta, sample_rate=rate, epochs=epochs, accountant="rdp"))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -263,13 +268,12 @@ class PrivateTrainer(ModuleTrainer):
             records = TensorDataset(x, labels_of(population)[torch.from_numpy(members)])
             read = answers_for(population, model, x)
             random = torch.Generator().manual_seed(seed_for(seed, "batches"))
-            private, optimizer, loader = opacus.PrivacyEngine(accountant="rdp").make_private_with_epsilon(
+            loader = DataLoader(records, batch_size=self.batch_size, generator=random)
+            private, optimizer, loader = opacus.PrivacyEngine(accountant="rdp").make_private(
                 module=model.train(),
                 optimizer=self.optimizer(model.parameters()),
-                data_loader=DataLoader(records, batch_size=self.batch_size, generator=random),
-                target_epsilon=self.epsilon,
-                target_delta=self.delta,
-                epochs=self.epochs,
+                data_loader=loader,
+                noise_multiplier=_noise(self.epsilon, self.delta, 1 / len(loader), self.epochs),
                 max_grad_norm=self.clipping,
                 noise_generator=torch.Generator().manual_seed(seed_for(seed, "noise")),
             )

@@ -236,26 +236,18 @@ def _fitting_advice(x: Any, error: Exception) -> str:
         if "NaN" in str(error):
             return "Fill empty cells in a pipeline: make_pipeline(SimpleImputer(), estimator)."
         return _FUNCTION
-    kinds = [(name, str(kind)) for name, kind in x.dtypes.items()]
-    texts = [name for name, kind in kinds if kind in ("object", "str", "string")]
-    if texts and "vocabulary" in str(error) and len(kinds) == 1:
-        return f"A vectorizer takes texts, not a table: give the column, Population(frame[{texts[0]!r}], labels)."
-    for name, kind in kinds:
+    encode = "encode it in a pipeline (sklearn.preprocessing.OneHotEncoder)"
+    for name, kind in x.dtypes.astype(str).items():
+        held, column = f"Column {str(name)!r}", f"frame[{name!r}]"
         if kind in ("object", "str", "string"):
-            return (
-                f"Column {str(name)!r} holds text: encode it in a pipeline (sklearn.preprocessing.OneHotEncoder), or "
-                f"make it of type category if the estimator takes that."
-            )
+            if "vocabulary" in str(error) and x.shape[1] == 1:
+                return f"A vectorizer takes texts, not a table: give the column, Population({column}, labels)."
+            return f"{held} holds text: {encode}, or make it of type category if the estimator takes that."
         if kind.startswith(("datetime", "timedelta", "period")):
-            column = f"frame[{name!r}]"
-            return (
-                f"Column {str(name)!r} holds dates: make numbers of them, such as ({column} - {column}.min()).dt.days."
-            )
+            days = f"({column} - {column}.min()).dt.days"
+            return f"{held} holds dates: make numbers of them, such as {days}."
         if kind == "category" and "NaN" not in str(error):
-            return (
-                f"Column {str(name)!r} is of type category: encode it in a pipeline "
-                f"(sklearn.preprocessing.OneHotEncoder); for XGBoost say enable_categorical=True."
-            )
+            return f"{held} is of type category: {encode}; for XGBoost say enable_categorical=True."
     empty = [name for name in x.columns if bool(x[name].isna().any())]
     if empty and ("NaN" in str(error) or "missing" in str(error)):
         return f"Column {str(empty[0])!r} has empty cells: fill them in a pipeline (sklearn.impute.SimpleImputer)."
