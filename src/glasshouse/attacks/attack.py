@@ -221,18 +221,14 @@ class Attack(abc.ABC, Generic[V]):
 
         By default the attack is tried on random losses. An attack for which that takes long overrides this.
         """
-        self.check_models(len(members))
-        needs_more = self.needs_logits or self.needs_public or self.needs_trace or self.needs_parts
-        if self.kind == "records" and not needs_more:
-            rehearse(self, members)
-
-    def check_models(self, models: int) -> None:
-        """Refuse fewer shadow models than it needs at least."""
-        if models < self.least_models:
+        if len(members) < self.least_models:
             raise InputError(
                 "it compares the target with shadow models, and there are none. Train 8 (shadows=8), or name attacks "
                 "that need none, such as loss."
             )
+        needs_more = self.needs_logits or self.needs_public or self.needs_trace or self.needs_parts
+        if self.kind == "records" and not needs_more:
+            rehearse(self, members)
 
     def simulated_scores(self, view: V) -> Iterator[tuple[FloatArray, BoolArray]]:
         """Scores [N] and members [N] of each simulated target, by the attack tuned for this pool.
@@ -243,7 +239,9 @@ class Attack(abc.ABC, Generic[V]):
         seconds = self.simulated_seconds(view) if is_worth_spreading() else None
         if seconds is not None and not is_worth_spreading(seconds):  # a prediction that falls short is not trusted:
             seconds = None  # the first target is then scored here, and measured
-        yield from spread_in_order(_score_simulated, (self, view), range(len(view.shadow_members)), seconds=seconds)
+        yield from spread_in_order(
+            type(self).score_simulated, (self, view), range(len(view.shadow_members)), seconds=seconds
+        )
 
     def simulated_seconds(self, view: V) -> float | None:
         """How long all simulated targets should take in this process; None if only a trial can tell."""
@@ -301,11 +299,6 @@ class Attack(abc.ABC, Generic[V]):
 
 
 _look(Attack)
-
-
-def _score_simulated(attack: Attack[Any], view: View, k: int) -> tuple[FloatArray, BoolArray]:
-    """One task, which may run in another process."""
-    return attack.score_simulated(view, k)
 
 
 def seen_by(attack: Attack[Any], view: View) -> Any:

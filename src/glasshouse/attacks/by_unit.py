@@ -10,7 +10,8 @@ ratios, such as a loss or a rank, are first made ratios of one by how often simu
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Sequence
+import functools
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
@@ -36,17 +37,6 @@ _COPIED = (  # class attributes of the attack on rows that the attack on units h
 )
 
 
-@dataclass(frozen=True, eq=False)
-class _Ratio:
-    """The log ratio of a score, between knots [P] that rise."""
-
-    scores: FloatArray
-    ratios: FloatArray
-
-    def __call__(self, scores: FloatArray) -> FloatArray:
-        return np.interp(scores, self.scores, self.ratios)
-
-
 @dataclass(frozen=True, kw_only=True)
 class ByUnit(Attack[UnitView]):
     """An attack on rows as an attack on their units.
@@ -69,7 +59,7 @@ class ByUnit(Attack[UnitView]):
 
     attack: Attack[Any]
     power: float | None = None
-    ratio_: _Ratio | None = dataclasses.field(default=None, repr=False, compare=False)
+    ratio_: Callable[[FloatArray], FloatArray] | None = dataclasses.field(default=None, repr=False, compare=False)
     scored_: tuple[tuple[FloatArray, BoolArray], ...] | None = dataclasses.field(
         default=None, repr=False, compare=False
     )
@@ -115,10 +105,13 @@ class ByUnit(Attack[UnitView]):
         made = dataclasses.replace(self, attack=attack, ratio_=ratio)
         power = self.power
         if power is None:
-            found = [
-                (made._ratios(one), members) for (one, _), members in zip(scored, view.shadow_members, strict=True)
-            ]
-            power = max(POWERS, key=lambda each: _strength(found, view, each))
+            ratios = [made._ratios(one) for one, _ in scored]
+
+            def strength(each: float) -> float:  # the mean AUC of members of simulated targets
+                joined = (joined_ratios(one, view, each) for one in ratios)
+                return float(np.mean([*map(area_under_roc, joined, view.shadow_members)]))
+
+            power = max(POWERS, key=strength)
         return dataclasses.replace(made, power=power, scored_=scored)
 
     def simulated_scores(self, view: UnitView) -> Iterator[tuple[FloatArray, BoolArray]]:
@@ -172,12 +165,7 @@ def joined_ratios(ratios: FloatArray, view: UnitView, power: float) -> FloatArra
     return np.asarray(view.units.sums(ratios) / view.units.sizes**power)
 
 
-def _strength(found: list[tuple[FloatArray, BoolArray]], view: UnitView, power: float) -> float:
-    """The mean AUC of members of simulated targets."""
-    return float(np.mean([area_under_roc(joined_ratios(one, view, power), members) for one, members in found]))
-
-
-def _learned_ratio(scored: Sequence[tuple[FloatArray, BoolArray]]) -> _Ratio:
+def _learned_ratio(scored: Sequence[tuple[FloatArray, BoolArray]]) -> Callable[[FloatArray], FloatArray]:
     """How a score of rows becomes a log ratio: it rises, and fits how often simulated targets have members there."""
     scores, inside = (np.concatenate([pair[part] for pair in scored]) for part in (0, 1))
     if len(scores) > _EXAMPLES:
@@ -195,4 +183,4 @@ def _learned_ratio(scored: Sequence[tuple[FloatArray, BoolArray]]) -> _Ratio:
     pools = np.unique(rising, return_inverse=True)[1]  # blocks between which the share does not rise
     found, many = np.bincount(pools, hits), np.bincount(pools, counts)
     share = ((found + inside.mean()) / (many + 1))[pools]
-    return _Ratio(centres, logit(share) - logit(inside.mean()))
+    return functools.partial(np.interp, xp=centres, fp=logit(share) - logit(inside.mean()))
