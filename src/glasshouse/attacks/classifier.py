@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, NamedTuple, TypeVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,9 +23,6 @@ from glasshouse.evidence import Evidence
 
 _FLOOR = -30.0  # log-probabilities below this all mean "never"; without a bound they would dominate the scaling
 _TOGETHER = 4  # networks that are trained at once: the numbers of one step still fit into the cache
-
-
-Along = TypeVar("Along")
 
 
 class Case(NamedTuple):
@@ -76,11 +73,11 @@ class ShadowClassifier(Attack):
 
     def score(self, evidence: Evidence) -> FloatArray:
         """Probabilities of membership, [N]."""
-        return next(self.scored([(self._case(evidence), None)]))[0]
+        return next(self.scored([self._case(evidence)]))
 
     def simulated_scores(self, evidence: Evidence) -> Iterator[tuple[FloatArray, BoolArray]]:
         """Scores and members [N] of each simulated target."""
-        return self.scored((self._case(target.view), target.members) for target in evidence.simulated())
+        return self.scored_pairs((self._case(target.view), target.members) for target in evidence.simulated())
 
     def _case(self, evidence: Evidence) -> Case:
         if evidence.target_logits is None or evidence.shadow_logits is None:
@@ -106,23 +103,25 @@ class ShadowClassifier(Attack):
         some = generator(self.seed, "classifier").permutation(len(case.answers))[: self.examples]
         return case._replace(answers=case.answers[some], members=case.members[some])
 
-    def scored(self, cases: Iterable[tuple[Case, Along]]) -> Iterator[tuple[FloatArray, Along]]:
-        """Probabilities of membership [N] for each case, with what came along unseen, such as the members.
+    def scored_pairs(self, pairs: Iterable[tuple[Case, BoolArray]]) -> Iterator[tuple[FloatArray, BoolArray]]:
+        """Scores [N] of cases, each with the members [N] that came with it and that it never sees."""
+        ahead, along = itertools.tee(pairs)
+        return zip(self.scored(case for case, _ in ahead), (members for _, members in along), strict=True)
 
-        A network is shared by cases with the same examples.
-        """
+    def scored(self, cases: Iterable[Case]) -> Iterator[FloatArray]:
+        """Probabilities of membership [N] for each case; a network is shared by cases with the same examples."""
         known: dict[str, tuple[StandardScaler, Perceptron]] = {}  # with the scale of the features it learned from
         coming = iter(cases)
         while held := list(itertools.islice(coming, 2 * _TOGETHER)):
-            digests = [digest_arrays([case.answers, case.members]) for case, _ in held]
-            new = {digest: case for digest, (case, _) in zip(digests, held, strict=True) if digest not in known}
+            digests = [digest_arrays([case.answers, case.members]) for case in held]
+            new = {digest: case for digest, case in zip(digests, held, strict=True) if digest not in known}
             for size in {len(case.answers) for case in new.values()}:
                 alike = [digest for digest, case in new.items() if len(case.answers) == size]
                 for start in range(0, len(alike), _TOGETHER):
                     known |= self._trained({digest: new[digest] for digest in alike[start : start + _TOGETHER]})
-            for digest, (case, along) in zip(digests, held, strict=True):
+            for digest, case in zip(digests, held, strict=True):
                 scaler, network = known[digest]
-                yield network.probabilities(scaler.transform(case.asked)), along
+                yield network.probabilities(scaler.transform(case.asked))
 
     def _trained(self, cases: dict[str, Case]) -> dict[str, tuple[StandardScaler, Perceptron]]:
         """A network for each case, under the same key; all cases have as many examples."""

@@ -43,11 +43,11 @@ class GClassifier(GraphAttack):
 
     def score(self, scene: Scene) -> FloatArray:
         """Probabilities of membership, [nodes]."""
-        return next(self._learner.scored([(self._case(scene), None)]))[0]
+        return next(self._learner.scored([self._case(scene)]))
 
     def simulated_scores(self, scene: Scene) -> Iterator[tuple[FloatArray, BoolArray]]:
         """Scores and members [nodes] of each simulated target; the same references have the same network."""
-        return self._learner.scored((self._case(target.view), target.members) for target in scene.simulated())
+        return self._learner.scored_pairs((self._case(target.view), target.members) for target in scene.simulated())
 
     @property
     def _learner(self) -> ShadowClassifier:
