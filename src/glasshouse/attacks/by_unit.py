@@ -19,7 +19,7 @@ import numpy as np
 from scipy.special import expit, logit
 from sklearn.isotonic import IsotonicRegression
 
-from glasshouse.attacks.attack import Attack, Judgement, QueryCount, seen_by
+from glasshouse.attacks.attack import Attack, Judgement, QueryCount
 from glasshouse.attacks.prior import prior_log_odds
 from glasshouse.core.arrays import BoolArray, FloatArray
 from glasshouse.core.numerics import area_under_roc
@@ -89,7 +89,7 @@ class ByUnit(Attack[UnitView]):
 
     def score(self, view: UnitView) -> FloatArray:
         """Scores [U], higher means member."""
-        return self.joined(self.attack.score(self._seen(view)), view)
+        return self.joined(self.attack.score(view.rows), view)
 
     def joined(self, scores: FloatArray, view: UnitView) -> FloatArray:
         """Scores [U] of units from those of their rows [N]."""
@@ -97,10 +97,10 @@ class ByUnit(Attack[UnitView]):
 
     def tuned(self, view: UnitView) -> Self:
         """The same with the attack on rows tuned, and what joins them learned from simulated targets."""
-        attack = self.attack.tuned(self._seen(view))
+        attack = self.attack.tuned(view.rows)
         if len(view.shadow_members) < 4:  # nothing can be learned: the mean has the scale of the rows
             return dataclasses.replace(self, attack=attack, power=1.0 if self.power is None else self.power)
-        scored = tuple(attack.simulated_scores(self._seen(view)))
+        scored = tuple(attack.simulated_scores(view.rows))
         ratio = None if attack.posterior or attack.log_ratio else _learned_ratio(scored)
         made = dataclasses.replace(self, attack=attack, ratio_=ratio)
         power = self.power
@@ -116,34 +116,31 @@ class ByUnit(Attack[UnitView]):
 
     def simulated_scores(self, view: UnitView) -> Iterator[tuple[FloatArray, BoolArray]]:
         """Scores and members [U] of each simulated target."""
-        every = self.scored_ or self.attack.simulated_scores(self._seen(view))
+        every = self.scored_ or self.attack.simulated_scores(view.rows)
         for (one, _), members in zip(every, view.shadow_members, strict=True):
             yield self.joined(one, view), members
 
     def flag_scores(self, view: UnitView) -> FloatArray:
         """Scores [U] of the target by as many references as those of simulated targets."""
-        return self.joined(self.attack.flag_scores(self._seen(view)), view)
+        return self.joined(self.attack.flag_scores(view.rows), view)
 
     def row_scores(self, view: UnitView) -> FloatArray:
         """[N] what the attack finds for each row."""
-        return self.attack.score(self._seen(view))
+        return self.attack.score(view.rows)
 
     def warning(self, view: UnitView) -> str:
         """What the attack on rows warns of."""
-        return self.attack.warning(self._seen(view))
+        return self.attack.warning(view.rows)
 
     def queries(self, view: UnitView) -> QueryCount:
         """Queries per unit: those about all of its rows."""
-        found = self.attack.queries(self._seen(view))
+        found = self.attack.queries(view.rows)
         return QueryCount(found.per_record * len(view.units.rows) / len(view.units), found.shared)
 
     def judge(self, view: UnitView) -> Judgement:
         """Scores of units, with what the attack on rows reports."""
-        found = self.attack.judge(self._seen(view))
+        found = self.attack.judge(view.rows)
         return Judgement(self.joined(found.scores, view), self.queries(view), found.warning, found.details)
-
-    def _seen(self, view: UnitView) -> Any:
-        return seen_by(self.attack, view.rows)
 
     def _ratios(self, scores: FloatArray) -> FloatArray:
         """Log ratios [N] from scores of rows [N]; scores as they are where nothing could be learned."""
