@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
@@ -59,7 +59,7 @@ class ByUnit(Attack[UnitView]):
 
     attack: Attack[Any]
     power: float | None = None
-    ratio_: Callable[[FloatArray], FloatArray] | None = dataclasses.field(default=None, repr=False, compare=False)
+    ratio_: functools.partial[Any] | None = dataclasses.field(default=None, repr=False, compare=False)
     scored_: tuple[tuple[FloatArray, BoolArray], ...] | None = dataclasses.field(
         default=None, repr=False, compare=False
     )
@@ -147,7 +147,7 @@ class ByUnit(Attack[UnitView]):
         if self.attack.posterior:
             prior = prior_log_odds(getattr(self.attack, "prior", 0.5), len(scores))
             return np.asarray(logit(np.clip(scores, _SURE, 1 - _SURE)) - prior)
-        return scores if self.ratio_ is None else self.ratio_(scores)
+        return scores if self.ratio_ is None else np.asarray(self.ratio_(scores))
 
 
 def for_view(attack: Attack[Any], view: Any) -> Attack[Any]:
@@ -162,7 +162,7 @@ def joined_ratios(ratios: FloatArray, view: UnitView, power: float) -> FloatArra
     return np.asarray(view.units.sums(ratios) / view.units.sizes**power)
 
 
-def _learned_ratio(scored: Sequence[tuple[FloatArray, BoolArray]]) -> Callable[[FloatArray], FloatArray]:
+def _learned_ratio(scored: Sequence[tuple[FloatArray, BoolArray]]) -> functools.partial[Any]:
     """How a score of rows becomes a log ratio: it rises, and fits how often simulated targets have members there."""
     scores, inside = (np.concatenate([pair[part] for pair in scored]) for part in (0, 1))
     if len(scores) > _EXAMPLES:
