@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import operator
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
@@ -31,9 +32,9 @@ POWERS = (0.0, 0.25, 0.5, 0.75, 1.0)
 _SURE = 1e-15  # probabilities nearer to 0 or 1 are this far from them
 _BLOCKS, _BLOCK = 200, 20  # of rows with like scores, and how many are in the first and last at least
 _EXAMPLES = 200_000  # rows of simulated targets that a ratio is learned from; more change little
-_COPIED = (  # class attributes of the attack on rows that the attack on units has too
-    *("name", "needs_logits", "needs_public", "needs_trace", "needs_parts", "needs_classes"),
-    *("least_models", "candidate", "likelihood_ratio"),
+_OF_ROWS = (  # what the attack on units has from the attack on rows
+    *("name", "label", "knows_truth", "learns_much", "needs_logits", "needs_public", "needs_trace", "needs_parts"),
+    *("needs_classes", "least_models", "candidate", "likelihood_ratio"),
 )
 
 
@@ -63,25 +64,6 @@ class ByUnit(Attack[UnitView]):
     scored_: tuple[tuple[FloatArray, BoolArray], ...] | None = dataclasses.field(
         default=None, repr=False, compare=False
     )
-
-    def __post_init__(self) -> None:
-        for name in _COPIED:  # what the class attributes of other attacks say, this one has from the attack on rows
-            object.__setattr__(self, name, getattr(self.attack, name))
-
-    @property
-    def label(self) -> str:
-        """Its name in tables."""
-        return self.attack.label
-
-    @property
-    def knows_truth(self) -> bool:
-        """Whether the attack on rows is given what no attacker has."""
-        return self.attack.knows_truth
-
-    @property
-    def learns_much(self) -> bool:
-        """Whether the attack on rows learns more than a few numbers."""
-        return self.attack.learns_much
 
     def check(self, members: BoolArray) -> None:
         """Refuse a pool that the attack on rows refuses."""
@@ -148,6 +130,10 @@ class ByUnit(Attack[UnitView]):
             prior = prior_log_odds(getattr(self.attack, "prior", 0.5), len(scores))
             return np.asarray(logit(np.clip(scores, _SURE, 1 - _SURE)) - prior)
         return scores if self.ratio_ is None else np.asarray(self.ratio_(scores))
+
+
+for _name in _OF_ROWS:
+    setattr(ByUnit, _name, property(operator.attrgetter(f"attack.{_name}")))
 
 
 def for_view(attack: Attack[Any], view: Any) -> Attack[Any]:
