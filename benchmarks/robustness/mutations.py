@@ -175,7 +175,7 @@ MUTATIONS = (
              "1 - counts / np.maximum(sampled.sizes, 1)", "np.ones(len(counts))",
              f"{_EVALUATION}/test_sampling_intervals.py"),
     Mutation("ε: of guesses made, not of those possible", "evaluation/privacy/bounds.py",
-             "np.maximum(many.possible, 1)", "np.maximum(many.made, 1)", f"{_EVALUATION}/test_privacy.py"),
+             "np.maximum(guesses.possible, 1)", "np.maximum(guesses.made, 1)", f"{_EVALUATION}/test_privacy.py"),
     Mutation("ε: Gaussian recursion without its sum of tails", "evaluation/privacy/bounds.py",
              "(above + wrong) / (made - count)", "wrong / (made - count)", f"{_EVALUATION}/test_privacy.py"),
     Mutation("ε: Gaussian recursion without the odds", "evaluation/privacy/bounds.py", "wrong = possible / odds *",
