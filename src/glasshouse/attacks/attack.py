@@ -221,14 +221,18 @@ class Attack(abc.ABC, Generic[V]):
 
         By default the attack is tried on random losses. An attack for which that takes long overrides this.
         """
-        if len(members) < self.least_models:
+        self.check_models(len(members))
+        needs_more = self.needs_logits or self.needs_public or self.needs_trace or self.needs_parts
+        if self.kind == "records" and not needs_more:
+            rehearse(self, members)
+
+    def check_models(self, models: int) -> None:
+        """Refuse fewer shadow models than it needs at least."""
+        if models < self.least_models:
             raise InputError(
                 "it compares the target with shadow models, and there are none. Train 8 (shadows=8), or name attacks "
                 "that need none, such as loss."
             )
-        needs_more = self.needs_logits or self.needs_public or self.needs_trace or self.needs_parts
-        if self.kind == "records" and not needs_more:
-            rehearse(self, members)
 
     def simulated_scores(self, view: V) -> Iterator[tuple[FloatArray, BoolArray]]:
         """Scores [N] and members [N] of each simulated target, by the attack tuned for this pool.
