@@ -243,7 +243,9 @@ class Attack(abc.ABC, Generic[V]):
         seconds = self.simulated_seconds(view) if is_worth_spreading() else None
         if seconds is not None and not is_worth_spreading(seconds):  # a prediction that falls short is not trusted:
             seconds = None  # the first target is then scored here, and measured
-        yield from spread_in_order(_score_simulated, (self, view), range(len(view.shadow_members)), seconds=seconds)
+        yield from spread_in_order(
+            type(self).score_simulated, (self, view), range(len(view.shadow_members)), seconds=seconds
+        )
 
     def simulated_seconds(self, view: V) -> float | None:
         """How long all simulated targets should take in this process; None if only a trial can tell."""
@@ -301,11 +303,6 @@ class Attack(abc.ABC, Generic[V]):
 
 
 _look(Attack)
-
-
-def _score_simulated(attack: Attack[Any], view: View, k: int) -> tuple[FloatArray, BoolArray]:
-    """One task, which may run in another process."""
-    return attack.score_simulated(view, k)
 
 
 def seen_by(attack: Attack[Any], view: View) -> Any:

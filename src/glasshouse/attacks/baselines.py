@@ -12,6 +12,7 @@ from typing import ClassVar
 
 import numpy as np
 from scipy.special import log_softmax
+from scipy.stats import rankdata
 
 from glasshouse.attacks.attack import Attack, QueryCount, register
 from glasshouse.attacks.in_out_moments import simulated_moments
@@ -158,17 +159,11 @@ def _ranks(loss: FloatArray, outside: BoolArray) -> IntArray:
     found = np.empty((2, *loss.shape), dtype=np.int64)
 
     def write(some: slice) -> None:
-        order = np.argsort(loss[:, some], axis=0)
-        ranked = np.take_along_axis(loss[:, some], order, axis=0)
-        upto = np.cumsum(np.take_along_axis(outside[:, some], order, axis=0), axis=0)  # out-models, from the smallest
-        new = np.pad(ranked[1:] != ranked[:-1], ((1, 1), (0, 0)), constant_values=True)  # where other losses begin
-        places = np.arange(len(loss))[:, None]
-        first = np.maximum.accumulate(np.where(new[:-1], places, 0), axis=0)
-        last = np.minimum.accumulate(np.where(new[1:], places, len(loss))[::-1], axis=0)[::-1]
-        top = np.take_along_axis(upto, last, axis=0)
-        same: IntArray = top - np.take_along_axis(np.pad(upto, ((1, 0), (0, 0))), first, axis=0)
-        for part, values in zip(found, (upto[-1] - top, same), strict=True):
-            np.put_along_axis(part[:, some], order, values, axis=0)
+        rank = rankdata(loss[:, some], method="dense", axis=0) - 1
+        here = np.zeros_like(rank)  # [K, n] out-models with a loss of each rank
+        np.add.at(here, (rank, np.arange(rank.shape[1])), outside[:, some])
+        for part, counts in zip(found, (here.sum(axis=0) - np.cumsum(here, axis=0), here), strict=True):
+            part[:, some] = np.take_along_axis(counts, rank, axis=0)
 
     over_records(write, loss.shape[1], models=len(loss))
     return found

@@ -10,6 +10,8 @@ ratios, such as a loss or a rank, are first made ratios of one by how often simu
 from __future__ import annotations
 
 import dataclasses
+import functools
+import operator
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
@@ -18,7 +20,7 @@ import numpy as np
 from scipy.special import expit, logit
 from sklearn.isotonic import IsotonicRegression
 
-from glasshouse.attacks.attack import Attack, Judgement, QueryCount, seen_by
+from glasshouse.attacks.attack import Attack, Judgement, QueryCount
 from glasshouse.attacks.prior import prior_log_odds
 from glasshouse.core.arrays import BoolArray, FloatArray
 from glasshouse.core.numerics import area_under_roc
@@ -30,21 +32,10 @@ POWERS = (0.0, 0.25, 0.5, 0.75, 1.0)
 _SURE = 1e-15  # probabilities nearer to 0 or 1 are this far from them
 _BLOCKS, _BLOCK = 200, 20  # of rows with like scores, and how many are in the first and last at least
 _EXAMPLES = 200_000  # rows of simulated targets that a ratio is learned from; more change little
-_COPIED = (  # class attributes of the attack on rows that the attack on units has too
-    *("name", "needs_logits", "needs_public", "needs_trace", "needs_parts", "needs_classes"),
-    *("least_models", "candidate", "likelihood_ratio"),
+_OF_ROWS = (  # what the attack on units has from the attack on rows
+    *("name", "label", "knows_truth", "learns_much", "needs_logits", "needs_public", "needs_trace", "needs_parts"),
+    *("needs_classes", "least_models", "candidate", "likelihood_ratio"),
 )
-
-
-@dataclass(frozen=True, eq=False)
-class _Ratio:
-    """The log ratio of a score, between knots [P] that rise."""
-
-    scores: FloatArray
-    ratios: FloatArray
-
-    def __call__(self, scores: FloatArray) -> FloatArray:
-        return np.interp(scores, self.scores, self.ratios)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,29 +60,10 @@ class ByUnit(Attack[UnitView]):
 
     attack: Attack[Any]
     power: float | None = None
-    ratio_: _Ratio | None = dataclasses.field(default=None, repr=False, compare=False)
+    ratio_: functools.partial[Any] | None = dataclasses.field(default=None, repr=False, compare=False)
     scored_: tuple[tuple[FloatArray, BoolArray], ...] | None = dataclasses.field(
         default=None, repr=False, compare=False
     )
-
-    def __post_init__(self) -> None:
-        for name in _COPIED:  # what the class attributes of other attacks say, this one has from the attack on rows
-            object.__setattr__(self, name, getattr(self.attack, name))
-
-    @property
-    def label(self) -> str:
-        """Its name in tables."""
-        return self.attack.label
-
-    @property
-    def knows_truth(self) -> bool:
-        """Whether the attack on rows is given what no attacker has."""
-        return self.attack.knows_truth
-
-    @property
-    def learns_much(self) -> bool:
-        """Whether the attack on rows learns more than a few numbers."""
-        return self.attack.learns_much
 
     def check(self, members: BoolArray) -> None:
         """Refuse a pool that the attack on rows refuses."""
@@ -99,7 +71,7 @@ class ByUnit(Attack[UnitView]):
 
     def score(self, view: UnitView) -> FloatArray:
         """Scores [U], higher means member."""
-        return self.joined(self.attack.score(self._seen(view)), view)
+        return self.joined(self.attack.score(view.rows), view)
 
     def joined(self, scores: FloatArray, view: UnitView) -> FloatArray:
         """Scores [U] of units from those of their rows [N]."""
@@ -107,57 +79,61 @@ class ByUnit(Attack[UnitView]):
 
     def tuned(self, view: UnitView) -> Self:
         """The same with the attack on rows tuned, and what joins them learned from simulated targets."""
-        attack = self.attack.tuned(self._seen(view))
+        attack = self.attack.tuned(view.rows)
         if len(view.shadow_members) < 4:  # nothing can be learned: the mean has the scale of the rows
             return dataclasses.replace(self, attack=attack, power=1.0 if self.power is None else self.power)
-        scored = tuple(attack.simulated_scores(self._seen(view)))
+        scored = tuple(attack.simulated_scores(view.rows))
         ratio = None if attack.posterior or attack.log_ratio else _learned_ratio(scored)
         made = dataclasses.replace(self, attack=attack, ratio_=ratio)
         power = self.power
         if power is None:
-            found = [
-                (made._ratios(one), members) for (one, _), members in zip(scored, view.shadow_members, strict=True)
-            ]
-            power = max(POWERS, key=lambda each: _strength(found, view, each))
+            ratios = [made._ratios(one) for one, _ in scored]
+
+            def strength(each: float) -> float:  # the mean AUC of members of simulated targets
+                joined = (joined_ratios(one, view, each) for one in ratios)
+                return float(np.mean([*map(area_under_roc, joined, view.shadow_members)]))
+
+            power = max(POWERS, key=strength)
         return dataclasses.replace(made, power=power, scored_=scored)
 
     def simulated_scores(self, view: UnitView) -> Iterator[tuple[FloatArray, BoolArray]]:
         """Scores and members [U] of each simulated target."""
-        every = self.scored_ or self.attack.simulated_scores(self._seen(view))
+        every = self.scored_ or self.attack.simulated_scores(view.rows)
         for (one, _), members in zip(every, view.shadow_members, strict=True):
             yield self.joined(one, view), members
 
     def flag_scores(self, view: UnitView) -> FloatArray:
         """Scores [U] of the target by as many references as those of simulated targets."""
-        return self.joined(self.attack.flag_scores(self._seen(view)), view)
+        return self.joined(self.attack.flag_scores(view.rows), view)
 
     def row_scores(self, view: UnitView) -> FloatArray:
         """[N] what the attack finds for each row."""
-        return self.attack.score(self._seen(view))
+        return self.attack.score(view.rows)
 
     def warning(self, view: UnitView) -> str:
         """What the attack on rows warns of."""
-        return self.attack.warning(self._seen(view))
+        return self.attack.warning(view.rows)
 
     def queries(self, view: UnitView) -> QueryCount:
         """Queries per unit: those about all of its rows."""
-        found = self.attack.queries(self._seen(view))
+        found = self.attack.queries(view.rows)
         return QueryCount(found.per_record * len(view.units.rows) / len(view.units), found.shared)
 
     def judge(self, view: UnitView) -> Judgement:
         """Scores of units, with what the attack on rows reports."""
-        found = self.attack.judge(self._seen(view))
+        found = self.attack.judge(view.rows)
         return Judgement(self.joined(found.scores, view), self.queries(view), found.warning, found.details)
-
-    def _seen(self, view: UnitView) -> Any:
-        return seen_by(self.attack, view.rows)
 
     def _ratios(self, scores: FloatArray) -> FloatArray:
         """Log ratios [N] from scores of rows [N]; scores as they are where nothing could be learned."""
         if self.attack.posterior:
             prior = prior_log_odds(getattr(self.attack, "prior", 0.5), len(scores))
             return np.asarray(logit(np.clip(scores, _SURE, 1 - _SURE)) - prior)
-        return scores if self.ratio_ is None else self.ratio_(scores)
+        return scores if self.ratio_ is None else np.asarray(self.ratio_(scores))
+
+
+for _name in _OF_ROWS:
+    setattr(ByUnit, _name, property(operator.attrgetter(f"attack.{_name}")))
 
 
 def for_view(attack: Attack[Any], view: Any) -> Attack[Any]:
@@ -172,12 +148,7 @@ def joined_ratios(ratios: FloatArray, view: UnitView, power: float) -> FloatArra
     return np.asarray(view.units.sums(ratios) / view.units.sizes**power)
 
 
-def _strength(found: list[tuple[FloatArray, BoolArray]], view: UnitView, power: float) -> float:
-    """The mean AUC of members of simulated targets."""
-    return float(np.mean([area_under_roc(joined_ratios(one, view, power), members) for one, members in found]))
-
-
-def _learned_ratio(scored: Sequence[tuple[FloatArray, BoolArray]]) -> _Ratio:
+def _learned_ratio(scored: Sequence[tuple[FloatArray, BoolArray]]) -> functools.partial[Any]:
     """How a score of rows becomes a log ratio: it rises, and fits how often simulated targets have members there."""
     scores, inside = (np.concatenate([pair[part] for pair in scored]) for part in (0, 1))
     if len(scores) > _EXAMPLES:
@@ -195,4 +166,4 @@ def _learned_ratio(scored: Sequence[tuple[FloatArray, BoolArray]]) -> _Ratio:
     pools = np.unique(rising, return_inverse=True)[1]  # blocks between which the share does not rise
     found, many = np.bincount(pools, hits), np.bincount(pools, counts)
     share = ((found + inside.mean()) / (many + 1))[pools]
-    return _Ratio(centres, logit(share) - logit(inside.mean()))
+    return functools.partial(np.interp, xp=centres, fp=logit(share) - logit(inside.mean()))

@@ -286,24 +286,20 @@ def cross_fit(
         seconds = sum(work.seconds(part) for part in parts) if is_worth_spreading() else 0.0
         if is_worth_spreading(seconds):
             found = {}
-            held_out = {name: np.empty(members.shape) for name in learners}  # log-odds [T, N]
             longest = sorted(parts, key=work.seconds, reverse=True)  # first: at the end no worker waits for a long one
-            for at, (predictor, judged) in spread(_fitted_and_judged, (work,), longest, seconds=seconds):
-                part = longest[at]
-                found[part] = predictor
-                held_out[part.name][np.ix_(groups == part.group, folds == part.fold)] = judged
+            for at, predictor in spread(_fitted, (work,), longest, seconds=seconds):
+                found[longest[at]] = predictor
                 done(1)
-            part_of = {name: odds[:, few] for name, odds in held_out.items()}
         else:
             found = dict(zip(parts, in_threads(fit, parts, jobs=jobs), strict=True))
-            part_of = held_out = judge(learners, few)
+        held_out = judge(learners, few)  # log-odds [T, N] by name
         loss = {}
         for size in range(1, len(learners) + 1):
             for some in itertools.combinations(learners, size):
-                odds = (np.mean(rows_of, axis=0) for rows_of in zip(*(part_of[name] for name in some), strict=True))
+                odds = (np.mean(rows_of, axis=0) for rows_of in zip(*(held_out[name] for name in some), strict=True))
                 loss[_AND.join(some)] = float(log_losses(odds, members[:, few]).mean())
         best = min(loss, key=loss.__getitem__)
-        if part_of is held_out and len(few) < members.shape[1]:  # trees take long: only what is used judges all records
+        if len(few) < members.shape[1]:  # trees take long: only what is used judges all records
             held_out = judge(best.split(_AND), np.arange(members.shape[1]))
     kept, *others = (held_out[name] for name in best.split(_AND))
     if others:
@@ -364,17 +360,6 @@ def _fitted(work: _Fits, part: _Part) -> Predictor:
     given = np.concatenate([work.rows(target, some) for target, some in parts], dtype=learner.dtype)
     with ONE_CORE:
         return learner.fit(given, work.members[targets, records], seed=apart)
-
-
-def _fitted_and_judged(work: _Fits, part: _Part) -> tuple[Predictor, FloatArray]:
-    """The same, and its log-odds [G, R] of the held-out targets at the records of its fold."""
-    predictor, records = _fitted(work, part), np.flatnonzero(work.folds == part.fold)
-    with ONE_CORE:
-        odds = [
-            np.concatenate([predictor.log_odds(work.rows(target, some)) for some in in_blocks(records)])
-            for target in np.flatnonzero(work.groups == part.group).tolist()
-        ]
-    return predictor, np.stack(odds)
 
 
 def in_blocks(records: Positions) -> list[Positions]:

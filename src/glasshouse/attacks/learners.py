@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve
 from scipy.special import expit
 from sklearn.ensemble import HistGradientBoostingClassifier
@@ -56,17 +56,16 @@ _BOOSTED_RATE = 1e-8  # seconds for one tree, row and feature on one core
 _LINEAR_RATE = 1e-9  # seconds for one row and pair of slopes, over all steps
 
 
-def _in_blocks(judged: Callable[[FloatArray], FloatArray], rows: FloatArray) -> FloatArray:
-    """Log-odds [R] of rows [R, F], some of them at a time."""
-    blocks = [judged(rows[block]) for block in gen_batches(len(rows), _BLOCK)]
-    return np.concatenate(blocks) if blocks else np.empty(0)
+@dataclass(frozen=True)
+class Predictor:
+    """What a learner returns."""
 
-
-class Predictor(Protocol):
-    """What a learner returns: it gives log-odds [R] of membership from rows [R, F]."""
+    judged: Callable[[FloatArray], FloatArray]  # log-odds [R] of rows [R, F]; it may travel to another process
 
     def log_odds(self, rows: FloatArray) -> FloatArray:
-        """Log-odds, [R]."""
+        """Log-odds of membership, [R], from rows [R, F], some of them at a time: trees make a copy of them."""
+        blocks = [self.judged(rows[block]) for block in gen_batches(len(rows), _BLOCK)]
+        return np.concatenate(blocks) if blocks else np.empty(0)
 
 
 class Learner(Protocol):
@@ -114,7 +113,7 @@ class Boosted:
             guide = self.guide.fit(rows[some], members[some], seed=seed)
             rows = _guided(rows, guide)
         fits = [self._fit(rows, members, seed_for(seed, "boosted", number)) for number in range(self.fits)]
-        return _Trees(fits, guide)
+        return Predictor(functools.partial(_of_trees, fits, guide))
 
     def seconds(self, rows: int, features: int) -> float:
         """How long a fit should take."""
@@ -142,19 +141,11 @@ def _guided(rows: FloatArray, guide: Predictor) -> FloatArray:
     return np.column_stack([rows, guide.log_odds(rows)])
 
 
-@dataclass(frozen=True)
-class _Trees:
-    fitted: Sequence[Any]
-    guide: Predictor | None = None
-
-    def log_odds(self, rows: FloatArray) -> FloatArray:
-        with thread_counts().limit(limits=1, user_api="openmp"):
-            return _in_blocks(self._judged, rows)  # scikit-learn makes a copy in double precision
-
-    def _judged(self, rows: FloatArray) -> FloatArray:
-        some = rows if self.guide is None else _guided(rows, self.guide)
-        odds = [one.decision_function(some) for one in self.fitted]
-        return np.asarray(np.mean(np.clip(odds, -_SUREST, _SUREST), axis=0))
+def _of_trees(fits: Sequence[Any], guide: Predictor | None, rows: FloatArray) -> FloatArray:
+    with thread_counts().limit(limits=1, user_api="openmp"):
+        some = rows if guide is None else _guided(rows, guide)
+        odds = [one.decision_function(some) for one in fits]
+    return np.asarray(np.mean(np.clip(odds, -_SUREST, _SUREST), axis=0))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -171,7 +162,7 @@ class Linear:
         """Learn from rows [R, F] and members [R]; nothing here is random."""
         scale = Scale.of(rows, tail=self.tail)
         slope = _regression(scale.apply(rows), members, strength=self.strength)
-        return _Line(scale, slope[:-1], float(slope[-1]))
+        return Predictor(functools.partial(_of_line, scale, slope[:-1], float(slope[-1])))
 
     def seconds(self, rows: int, features: int) -> float:
         """How long a fit should take."""
@@ -210,14 +201,8 @@ def _regression(scaled: FloatArray, members: BoolArray, *, strength: float) -> F
     return slope
 
 
-@dataclass(frozen=True)
-class _Line:
-    scale: Scale
-    slope: NDArray[Any]
-    constant: float
-
-    def log_odds(self, rows: FloatArray) -> FloatArray:
-        return _in_blocks(lambda some: _squared(self.scale.apply(some)) @ self.slope + self.constant, rows)
+def _of_line(scale: Scale, slope: FloatArray, constant: float, rows: FloatArray) -> FloatArray:
+    return np.asarray(_squared(scale.apply(rows)) @ slope + constant)
 
 
 def _squared(scaled: FloatArray) -> FloatArray:
@@ -262,7 +247,7 @@ class Network:
                 order = random.permutation(len(x))
                 shown, wanted = x[None, order], labels[None, order, None]
                 one_pass(steps, shown, wanted, batch=self.batch, activation=silu, rates=rates[first : first + each])
-        return _Networks(scale, values)
+        return Predictor(functools.partial(_of_networks, scale, values))
 
     def seconds(self, rows: int, features: int) -> float:
         """How long a fit should take."""
@@ -278,16 +263,8 @@ class Network:
         return list(map(float, self.rate * np.where(done < _WARM, done / _WARM, fallen)))
 
 
-@dataclass(frozen=True, eq=False)
-class _Networks:
-    scale: Scale
-    values: Parameters
-
-    def log_odds(self, rows: FloatArray) -> FloatArray:
-        with ONE_CORE:
-            return _in_blocks(self._judged, rows)
-
-    def _judged(self, rows: FloatArray) -> FloatArray:
-        x = self.scale.apply(rows).astype(np.float32)
-        odds = forward(self.values.weights, self.values.biases, x, silu)  # [networks, rows, 1]
-        return np.asarray(odds[:, :, 0].mean(axis=0, dtype=np.float64))
+def _of_networks(scale: Scale, values: Parameters, rows: FloatArray) -> FloatArray:
+    x = scale.apply(rows).astype(np.float32)
+    with ONE_CORE:
+        odds = forward(values.weights, values.biases, x, silu)  # [networks, rows, 1]
+    return np.asarray(odds[:, :, 0].mean(axis=0, dtype=np.float64))

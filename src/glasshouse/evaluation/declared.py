@@ -12,6 +12,7 @@ from glasshouse.core.arrays import BoolArray, FloatArray
 from glasshouse.data.design import Draw
 from glasshouse.evaluation.checks.random_members import Known, check_random_members
 from glasshouse.evaluation.privacy.bounds import gaussian_epsilon, mu_from_area
+from glasshouse.evaluation.privacy.claim import most_often_right
 from glasshouse.evaluation.run import AttackOutcome
 from glasshouse.evidence import Evidence
 
@@ -134,8 +135,7 @@ def with_own_coins(declared: DeclaredDraw, coins: Coins, *, delta: float, confid
     """The bound by the order of all scores, of the attack that did best on simulated targets; of all, without these."""
     if not declared.coins or coins.withheld:
         return declared
-    names = [name for name in coins.scores if name in coins.practice]
-    names = [max(names, key=lambda name: coins.practice[name][-1])] if names else list(coins.scores)
+    names = most_often_right(coins.scores, coins.practice, at=-1)
 
     def shown(error: float) -> float:
         each = 1 - error / len(names)

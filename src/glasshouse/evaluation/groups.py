@@ -104,6 +104,7 @@ _SHOWN = 40  # groups per column, the largest ones
 _ERROR = 1 - 0.95  # of all intervals together, and of all comparisons together
 
 Side = Literal["more", "less", ""]
+Cell = tuple[str, str]  # a column and one of its groups
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -136,7 +137,7 @@ class GroupLeak:
 class WorstCell:
     """The group, or the combination of two groups, of which the largest share of members is identified."""
 
-    parts: tuple[tuple[str, str], ...]  # column and group, of one column or of two
+    parts: tuple[Cell, ...]  # one, or one of each of two columns
     members: int  # how many members are in it
     non_members: int  # how many non-members
     identified: int  # members that the first threshold flags
@@ -207,45 +208,35 @@ def group_leaks(
     flags areas within groups are compared, so that a group whose scores are merely all higher does not differ. Without
     a ``leak`` no group is said to differ.
     """
-    split = {name: _largest(values) for name, values in columns.items()}
-    each = 1 - _ERROR / max(1, sum(map(len, split.values())))
-    areas = {name: {group: _area(scores[at], members[at]) for group, at in split[name].items()} for name in split}
-    if called is None:
-        sides = {name: _by_areas(found, areas) for name, found in areas.items()}
-    else:
-        sides = _by_flags(called, members, split)
+    split = {(name, group): at for name, values in columns.items() for group, at in _largest(values).items()}
+    each = 1 - _ERROR / max(1, len(split))
+    areas = {one: _area(scores[at], members[at]) for one, at in split.items()}
+    sides = _by_areas(areas) if called is None else _by_flags(called, members, split)
     leaks = []
-    for name, groups in split.items():
-        for group, at in groups.items():
-            own, verdict = areas[name][group], sides[name].get(group)
-            leaks.append(
-                GroupLeak(
-                    column=name,
-                    group=group,
-                    members=int(members[at].sum()),
-                    non_members=int((~members[at]).sum()),
-                    auc=None if own is None else own.auc,
-                    auc_interval=None if own is None else _interval(own, confidence=each),
-                    **_rates(called, members, at, confidence=each),
-                    judged=verdict is not None,
-                    singled_out=(verdict or "") if leak else "",
-                )
+    for (name, group), at in split.items():
+        own, verdict = areas[name, group], sides.get((name, group))
+        leaks.append(
+            GroupLeak(
+                column=name,
+                group=group,
+                members=int(members[at].sum()),
+                non_members=int((~members[at]).sum()),
+                auc=None if own is None else own.auc,
+                auc_interval=None if own is None else _interval(own, confidence=each),
+                **_rates(called, members, at, confidence=each),
+                judged=verdict is not None,
+                singled_out=(verdict or "") if leak else "",
             )
+        )
     return tuple(leaks)
 
 
-def _by_areas(
-    own: Mapping[str, _Area | None], every: Mapping[str, Mapping[str, _Area | None]]
-) -> dict[str, Side | None]:
-    """By group of a column, whether its area differs from that of the others; None where that cannot be compared."""
-    sizes = [sum(one is not None for one in found.values()) for found in every.values()]
-    level = _ERROR / max(1, sum(size for size in sizes if size > 1))
-    known = {group: one for group, one in own.items() if one is not None}
-    return {
-        group: _compare(one, [other for name, other in known.items() if name != group], level=level)
-        for group, one in known.items()
-        if len(known) > 1
-    }
+def _by_areas(areas: Mapping[Cell, _Area | None]) -> dict[Cell, Side | None]:
+    """Whether the area of a group differs from those of its column's others; None where that cannot be compared."""
+    known = {one: area for one, area in areas.items() if area is not None}
+    beside = {one: [area for other, area in known.items() if other[0] == one[0] and other != one] for one in known}
+    compared = [one for one, others in beside.items() if others]
+    return {one: _compare(known[one], beside[one], level=_ERROR / len(compared)) for one in compared}
 
 
 def _kinds(called: BoolArray, members: BoolArray) -> tuple[BoolArray, ...]:
@@ -253,30 +244,22 @@ def _kinds(called: BoolArray, members: BoolArray) -> tuple[BoolArray, ...]:
     return members, ~members, members & called, ~members & called
 
 
-def _by_flags(
-    called: BoolArray, members: BoolArray, split: Mapping[str, Mapping[str, NDArray[np.intp]]]
-) -> dict[str, dict[str, Side | None]]:
-    """By column and group, whether more or fewer of its members are flagged; groups that are too small are left out."""
+def _by_flags(called: BoolArray, members: BoolArray, split: Mapping[Cell, NDArray[np.intp]]) -> dict[Cell, Side | None]:
+    """Whether more or fewer of a group's members are flagged; groups that are too small are left out."""
     kinds = _kinds(called, members)
     whole = [int(kind.sum()) for kind in kinds]
-    counts = {
-        (name, group): [int(kind[at].sum()) for kind in kinds]
-        for name, groups in split.items()
-        for group, at in groups.items()
-    }
+    counts = {one: [int(kind[at].sum()) for kind in kinds] for one, at in split.items()}
     counts = {one: own for one, own in counts.items() if min(*own[:2], whole[0] - own[0]) >= _FEWEST_FLAGS}
-    found: dict[str, dict[str, Side | None]] = {name: {} for name in split}
     if not counts:
-        return found
+        return {}
     inside, outside, hits, wrong = np.array(list(counts.values())).T  # [groups] each
     chances = whole[0], whole[2], inside  # of hits, with the group's size and the number of all hits fixed
     tails = 2 * np.minimum(hypergeom.sf(hits - 1, *chances), hypergeom.cdf(hits, *chances))
     more = hits / inside - (whole[2] - hits) / (whole[0] - inside)
     excess = more - (wrong / outside - (whole[3] - wrong) / np.maximum(1, whole[1] - outside))
     differs = (tails <= _ERROR / len(counts)) & (more * excess > 0)
-    for (name, group), shown, up in zip(counts, differs.tolist(), (more > 0).tolist(), strict=True):
-        found[name][group] = ("more" if up else "less") if shown else ""
-    return found
+    judged = zip(counts, differs, more > 0, strict=True)
+    return {one: ("more" if up else "less") if shown else "" for one, shown, up in judged}
 
 
 def worst_cell(called: BoolArray, members: BoolArray, columns: Mapping[str, NDArray[Any]]) -> WorstCell | None:
@@ -289,7 +272,7 @@ def worst_cell(called: BoolArray, members: BoolArray, columns: Mapping[str, NDAr
     share of the worst single group.
     """
     held = {name: _common(values, members) for name, values in columns.items()}
-    parts: list[tuple[tuple[str, str], ...]] = []
+    parts: list[tuple[Cell, ...]] = []
     found: list[IntArray] = [np.empty((0, 4), dtype=np.int64)]
     for names in (one for size in (1, 2) for one in itertools.combinations(held, size)):
         groups, counts = _counted(called, members, [held[name] for name in names])

@@ -9,10 +9,8 @@ from functools import partial
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import brentq
-from scipy.special import gammaln
-from scipy.stats import beta, binom, norm, rankdata
+from scipy.stats import beta, binom, nhypergeom, norm, rankdata
 
 from glasshouse.attacks.by_unit import ByUnit
 from glasshouse.core.arrays import BoolArray, FloatArray, Positions
@@ -229,17 +227,8 @@ def _log_chances(figures: FloatArray, members: BoolArray, kinds: Sequence[int | 
 
 def _log_found(wrong: int, inside: int, outside: int) -> FloatArray:
     """Log of the chance of at least m members before the (wrong + 1)-th non-member, for m = 0 … inside."""
-    counts = np.arange(inside + 1)
-    chances = (
-        _log_choose(counts + wrong, wrong)
-        + _log_choose(inside - counts + outside - wrong - 1, outside - wrong - 1)
-        - _log_choose(inside + outside, outside)
-    )
+    chances = nhypergeom.logpmf(np.arange(inside + 1), inside + outside, inside, wrong + 1)
     return np.logaddexp.accumulate(chances[::-1])[::-1]
-
-
-def _log_choose(many: NDArray[np.int64] | int, few: int) -> FloatArray:
-    return np.asarray(gammaln(np.add(many, 1)) - gammaln(few + 1) - gammaln(np.subtract(many, few) + 1))
 
 
 def _found(attack: _Attack, members: BoolArray, wrong: int) -> FloatArray:

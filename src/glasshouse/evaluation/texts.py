@@ -35,10 +35,10 @@ class ExposedText:
     extraction: Extraction | None
     words: tuple[str, ...] = ()  # all tokens as text, the first one too; empty: not shown
 
-    def pieces(self, *, surprising: str = "■", other: str = "□") -> list[tuple[str, bool]]:
+    def pieces(self) -> list[tuple[str, bool]]:
         """Each token that is predicted, and whether it surprises; in place of words that are not shown a sign."""
         told = set(self.surprising)
-        rest = self.words[1:] if self.words else [surprising if at in told else other for at in range(self.tokens)]
+        rest = self.words[1:] if self.words else ["■" if at in told else "□" for at in range(self.tokens)]
         first = [(self.words[0], False)] if self.words else []
         return first + [(word, at in told) for at, word in enumerate(rest)]
 

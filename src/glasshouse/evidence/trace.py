@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -65,12 +66,14 @@ class LossTrace:
                 f"trace: {type(model).__name__} has no staged_predict_proba. Call record(model) after every epoch or "
                 f"partial_fit instead."
             )
+        how = replace(self.how or QueryOptions(), batch_size=len(self.population))  # a stage answers about all at once
         # memory holds one stage: each is asked when its turn comes, and only some are kept
         count = sum(1 for _ in stages(select(self.population.x, np.arange(1))))
         kept = set(np.linspace(0, count - 1, min(count, _STAGES)).round().astype(int).tolist())
-        for number, probabilities in enumerate(stages(self.population.x)):
+        for number, answer in enumerate(stages(self.population.x)):
             if number in kept:
-                self.record(_Stage(model.classes_, probabilities))
+                stage = SimpleNamespace(classes_=model.classes_, predict_proba=lambda _, answer=answer: answer)
+                self._rows.append(query(stage, self.population, how=how).loss)
 
     @property
     def losses(self) -> FloatArray:
@@ -117,17 +120,3 @@ def traced_losses(
     if (losses < 0).any():
         raise InputError("trace: it holds losses that are negative; check the model's answers there.")
     return losses
-
-
-class _Stage:
-    """The answers of one stage, as a model of which only the answers are kept."""
-
-    def __init__(self, classes: Sequence[Any], probabilities: Any) -> None:
-        self.classes_ = np.asarray(classes)
-        self.probabilities = np.asarray(probabilities)
-        self.asked = 0
-
-    def predict_proba(self, x: Any) -> Any:
-        """The next rows; a query asks about all records in their order."""
-        start, self.asked = self.asked, (self.asked + x.shape[0]) % len(self.probabilities)
-        return self.probabilities[start : start + x.shape[0]]

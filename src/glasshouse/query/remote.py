@@ -290,7 +290,7 @@ class RemoteModel:
 
     def _load(self, path: Path) -> None:
         try:
-            with contextlib.closing(self._open(path)) as file:
+            with contextlib.closing(sqlite3.connect(path, timeout=_PATIENCE)) as file:
                 file.execute("CREATE TABLE IF NOT EXISTS answers (record TEXT PRIMARY KEY, answer TEXT NOT NULL)")
                 found = file.execute("SELECT record, answer FROM answers").fetchall()
                 file.commit()
@@ -302,15 +302,12 @@ class RemoteModel:
                 f"cache: {path}: is no file of answers ({first_line(error)}). Name another file."
             ) from error
 
-    def _open(self, path: Path) -> sqlite3.Connection:
-        return sqlite3.connect(path, timeout=_PATIENCE)
-
     def _keep(self, digests: Sequence[bytes], answers: Sequence[Any]) -> None:
         new = {digest: json.dumps(_plain(answer)) for digest, answer in zip(digests, answers, strict=True)}
         self._kept |= new
         if self.cache is None:
             return
-        with contextlib.closing(self._open(Path(self.cache))) as file:
+        with contextlib.closing(sqlite3.connect(self.cache, timeout=_PATIENCE)) as file:
             file.executemany(
                 "INSERT OR REPLACE INTO answers VALUES (?, ?)", [(one.decode(), text) for one, text in new.items()]
             )

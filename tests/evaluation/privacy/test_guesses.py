@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from glasshouse.evaluation.privacy.bounds import DESIGNS, EVERY_RECORD, Design, count_right, shares_right
-from glasshouse.evaluation.privacy.claim import _most_often_right, chosen_guesses, judge_claim
+from glasshouse.evaluation.privacy.claim import most_often_right, chosen_guesses, judge_claim
 
 SHARES = st.sampled_from([0.005, 0.05, 0.2, 0.35])
 
@@ -72,7 +72,7 @@ def test_the_choice_is_made_on_simulated_targets_and_never_by_the_truth() -> Non
     for truth in (members, random.permutation(members)):
         ((guessed, _),) = chosen_guesses(scores, truth, practice=kept, delta=1e-5, confidence=0.95)
         assert (guessed.attack, guessed.members, guessed.others, guessed.tried) == ("strong", 100, 100, 1)
-        assert _most_often_right(scores, kept, at=-1) == ["strong"]
+        assert most_often_right(scores, kept, at=-1) == ["strong"]
 
 
 def test_a_target_that_leaks_unlike_the_simulated_ones_is_guessed_all_the_same() -> None:

@@ -63,6 +63,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.optimize import brentq
 from scipy.special import betainc, expit, gammaln, log_expit, log_ndtr, logit, ndtr, ndtri
 
@@ -223,7 +224,7 @@ def epsilon_lower_bound(guesses: Guesses, *, delta: float = 0.0, confidence: flo
         >>> round(epsilon_lower_bound(Guesses(95, 100, possible=1000), delta=1e-5), 2)
         2.17
     """
-    return float(_bounds(_Many.of([guesses]), delta=delta, confidence=confidence)[0])
+    return float(_bounds(guesses, delta=delta, confidence=confidence))
 
 
 def expected_bound(
@@ -241,13 +242,8 @@ def expected_bound(
     return (1 - rest) * below + rest * above
 
 
-def delta_shown(epsilon: FloatArray, guesses: Guesses, *, confidence: float = 0.95) -> FloatArray:
-    """[E] below which δ the guesses contradict (ε, δ)-privacy, for each ε [E]; 0 where they contradict no δ."""
-    return _delta_shown(np.asarray(epsilon, dtype=np.float64), _Many.of([guesses]), confidence=confidence)
-
-
 class _Many(NamedTuple):
-    """Several `Guesses` as arrays [D]."""
+    """Several `Guesses` as arrays [D] of the same names."""
 
     correct: FloatArray
     made: FloatArray
@@ -260,21 +256,24 @@ class _Many(NamedTuple):
         return cls(*(np.array([getattr(one, name) for one in several], dtype=np.float64) for name in cls._fields))
 
 
-def _bounds(many: _Many, *, delta: float, confidence: float) -> FloatArray:
-    """[D] bounds on ε: the contradicted δ falls with ε, so its crossing of ``delta`` is found by halving."""
-    low = np.zeros(len(many.made))
-    high = np.where(_delta_shown(low, many, confidence=confidence) > delta, _LARGEST_EPSILON, 0.0)
+def _bounds(guesses: Guesses | _Many, *, delta: float, confidence: float) -> FloatArray:
+    """Bounds on ε, [] or [D]: the contradicted δ falls with ε, so its crossing of ``delta`` is found by halving."""
+    low = np.zeros(np.shape(guesses.made))
+    high = np.full_like(low, _LARGEST_EPSILON)
     while (high - low).max() > 1e-9:
         middle = (low + high) / 2
-        contradicted = _delta_shown(middle, many, confidence=confidence) > delta
+        contradicted = delta_shown(middle, guesses, confidence=confidence) > delta
         low, high = np.where(contradicted, middle, low), np.where(contradicted, high, middle)
     return low
 
 
-def _delta_shown(epsilon: FloatArray, many: _Many, *, confidence: float) -> FloatArray:
-    """The bound of the module solved for δ, where it is 1 − confidence."""
-    correct, made = many.correct, many.made
-    odds = epsilon + logit(np.clip(many.prior, 1e-12, 1 - 1e-12))
+def delta_shown(epsilon: ArrayLike, guesses: Guesses | _Many, *, confidence: float = 0.95) -> FloatArray:
+    """Below which δ guesses contradict (ε, δ)-privacy, for ε [E] or of several guesses [D]; 0 where they never do.
+
+    It is the bound of the module solved for δ, where it is 1 − confidence.
+    """
+    correct, made = guesses.correct, guesses.made
+    odds = epsilon + logit(np.clip(guesses.prior, 1e-12, 1 - 1e-12))
     tail = betainc(np.maximum(correct, 1), made - correct + 1, expit(odds))  # β
     ways = gammaln(made + 1) - gammaln(correct + 1) - gammaln(made - correct + 1)  # log of the binomial coefficient
     at = np.exp(ways + correct * log_expit(odds) + (made - correct) * log_expit(-odds))  # w_c
@@ -283,8 +282,8 @@ def _delta_shown(epsilon: FloatArray, many: _Many, *, confidence: float) -> Floa
         falling = 1 - np.exp(np.minimum(odds, 50.0)) * (made - correct) / (correct + 1)
         first = np.where(tail > _TINY, at / tail, np.maximum(falling, 0.0))
         room = (1 - confidence - tail) / (1 - tail)
-        shown = room * correct * first / np.maximum(many.possible, 1)
-    return np.where((tail < 1 - confidence) & (correct > 0), shown, 0.0)
+        shown = room * correct * first / np.maximum(guesses.possible, 1)
+    return np.where((tail < 1 - confidence) & (np.asarray(correct) > 0), shown, 0.0)
 
 
 _LARGEST_MU = 30.0

@@ -82,7 +82,7 @@ def chosen_guesses(
     return [_made(name, scores[name], members, design)]
 
 
-def _most_often_right(
+def most_often_right(
     scores: Mapping[str, FloatArray], practice: Mapping[str, tuple[float, ...]], *, at: int
 ) -> list[str]:
     """The attack with most right guesses of a design about simulated targets; all, if none was tried on some."""
@@ -99,7 +99,7 @@ def rated_epsilon(
     then be lower. Here all counts are fixed shares, and no tie is cut, so that the same proportions in more records do
     not lower it: half of the error is spent on guesses about 70 % and 30 % of the records, and half on `ratio_bound`.
     """
-    names = _most_often_right(scores, practice, at=DESIGNS.index(_BOTH_ENDS))
+    names = most_often_right(scores, practice, at=DESIGNS.index(_BOTH_ENDS))
     error, found = LOOK_ERROR / len(names), 0.0
     for name in names:
         guessed = [_guesses_at_ends(scores[name], members, share) for share in _ENDS]
@@ -311,7 +311,7 @@ def judge_claim(
     epsilons = [epsilon_lower_bound(guesses, delta=delta, confidence=each) for _, guesses in looks]
     gaussian = max(mu_lower_bound(guesses, confidence=each) for _, guesses in looks)
     best = looks[int(np.argmax(epsilons))][0]
-    names = _most_often_right(scores, practice, at=-1)
+    names = most_often_right(scores, practice, at=-1)
     every = [_made(name, scores[name], members, EVERY_RECORD, tried=len(names)) for name in names]
     values = [mu_if_independent(guesses, confidence=1 - (1 - confidence) / len(names)) for _, guesses in every]
     mu = max(values)
