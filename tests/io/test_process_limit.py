@@ -145,7 +145,7 @@ def test_each_worker_has_the_limits_of_the_command(tmp_path: Path) -> None:
     (tmp_path / "hungry.py").write_text(HUNGRY)
     text = "{data: {name: digits}, trainer: {kind: python, factory: 'hungry:trainer'}, attacks: [base], shadows: 2}"
     (tmp_path / "audit.yaml").write_text(text)
-    command = [sys.executable, "-P", "-m", "glasshouse.cli", "audit", "audit.yaml", "-q", "--trust-code"]
+    command = [sys.executable, "-P", "-m", "glasshouse", "audit", "audit.yaml", "-q", "--trust-code"]
     done = subprocess.run(  # noqa: S603
         [*command, "--workers", "2", "--memory", "1100MiB"], capture_output=True, text=True, check=False, cwd=tmp_path
     )

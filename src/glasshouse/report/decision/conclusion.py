@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+import tomllib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Literal, NamedTuple
 
 from glasshouse.evaluation import Interval, PrivacyVerdict, VerdictAttack, clopper_pearson
@@ -22,33 +24,7 @@ Reason = Literal["warning", "members unknown", "members not random", "no draw", 
 
 _WEAK, _STRONG = 0.01, 0.001  # p-values
 _FEW = 4  # shadow models; with fewer the attacks are weak, and finding nothing says little
-_WHY: dict[Reason, tuple[str, str]] = {  # in a few words, and in a sentence
-    "warning": (
-        "the input of the audit has a fault",
-        "The input of the audit has a fault, which the warning above describes.",
-    ),
-    "members unknown": (
-        "the members of the target are not known",
-        "It is not known which records trained the model, so nothing could be measured.",
-    ),
-    "members not random": (
-        "members were not drawn at random",
-        "The training data differ in kind from the non-members, so nothing here shows what the model reveals.",
-    ),
-    "no draw": (
-        "no random draw of the members was declared",
-        "No random draw of the members was declared, so no test can tell what the model reveals from what members are.",
-    ),
-    "mismatch": (
-        "the target answers unlike its shadow models",
-        "The model answers differently from its shadow models, so the attacks were weaker than they could be. A leak "
-        "that they show is real; one that they do not show may exist too.",
-    ),
-    "few models": (
-        "there are too few shadow models",
-        "With {shadows} shadow models the attacks are weak, so a negative result says little.",
-    ),
-}
+_WHY: dict[str, dict[str, str]] = tomllib.loads(Path(__file__).with_name("reasons.toml").read_text(encoding="utf-8"))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,7 +65,7 @@ class VerdictFigures:
 
     @property
     def carrier(self) -> str:
-        """The figure that has the p-value, in words; empty where no leak is shown, or in runs of before."""
+        """The figure that has the p-value, in words; empty where no leak is shown."""
         if not self.leak or not self.shown_by:
             return ""
         kind, _, at = self.shown_figure.partition("@")
@@ -165,12 +141,12 @@ class Conclusion:
     @property
     def why(self) -> str:
         """The weightiest reason in a sentence; empty if there is none."""
-        return _WHY[self.reasons[0]][1].format(shadows=self.shadows or "no") if self.reasons else ""
+        return _WHY[self.reasons[0]]["why"].format(shadows=self.shadows or "no") if self.reasons else ""
 
     @property
     def why_in_short(self) -> str:
         """The weightiest reason in a few words; empty if there is none."""
-        return _WHY[self.reasons[0]][0] if self.reasons else ""
+        return _WHY[self.reasons[0]]["short"] if self.reasons else ""
 
     @property
     def lists_records(self) -> bool:
