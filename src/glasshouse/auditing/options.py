@@ -10,10 +10,8 @@ import functools
 import inspect
 import re
 import textwrap
-import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, TypeVar, cast
 
 from numpy.typing import ArrayLike
@@ -24,10 +22,11 @@ from glasshouse.evaluation import PrivacyClaim
 from glasshouse.evaluation.privacy.claim import as_claim
 from glasshouse.evaluation.thresholds import ThresholdRule
 from glasshouse.evidence import LossTrace, QueryOptions
+from glasshouse.report.format import texts_beside
 from glasshouse.training.trainer import Trainer
 
 # what the options mean that calls take directly, as a docstring writes it
-OPTIONS: dict[str, str] = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
+OPTIONS: dict[str, str] = texts_beside(__file__)
 
 
 def option(

@@ -5,11 +5,9 @@ from __future__ import annotations
 import functools
 import json
 import re
-import tomllib
 import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from markupsafe import Markup
@@ -18,6 +16,7 @@ from glasshouse.attacks.attack import attack_names, find_attack
 from glasshouse.io.files import PAGE_MARK, RECORD_MARK
 from glasshouse.report.decision.rating import rating_of
 from glasshouse.report.figures import Estimate, Figure, columns_at
+from glasshouse.report.format import texts_beside
 from glasshouse.report.html import TEMPLATES, render_page
 from glasshouse.report.policy import Finding
 from glasshouse.report.summary import Summary
@@ -68,7 +67,7 @@ class Source(NamedTuple):
     clauses: Sequence[Clause]
 
 
-_FILE: dict[str, Any] = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
+_FILE: dict[str, Any] = texts_beside(__file__)
 POINTS: Mapping[str, str] = _FILE["points"]
 SOURCES = tuple(Source(**one | {"clauses": [Clause(**each) for each in one["clauses"]]}) for one in _FILE["source"])
 _SAYS = {name: [Saying(**one) for one in sayings] for name, sayings in _FILE["says"].items()}

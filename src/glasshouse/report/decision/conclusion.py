@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import math
-import tomllib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Literal, NamedTuple
 
 from glasshouse.evaluation import Interval, PrivacyVerdict, VerdictAttack, clopper_pearson
@@ -17,14 +15,14 @@ from glasshouse.evaluation.leakage import Way
 from glasshouse.evaluation.privacy.claim import LOOK_ERROR
 from glasshouse.report.context import Context
 from glasshouse.report.figures import AttackFigures, RateFigure, rate_figure
-from glasshouse.report.format import percent, rate, whole
+from glasshouse.report.format import percent, rate, texts_beside, whole
 
 Strength = Literal["weak", "clear", "strong"]
 Reason = Literal["warning", "members unknown", "members not random", "no draw", "mismatch", "few models"]
 
 _WEAK, _STRONG = 0.01, 0.001  # p-values
 _FEW = 4  # shadow models; with fewer the attacks are weak, and finding nothing says little
-_WHY: dict[str, dict[str, str]] = tomllib.loads(Path(__file__).with_name("reasons.toml").read_text(encoding="utf-8"))
+_WHY: dict[str, dict[str, str]] = texts_beside(__file__)
 
 
 @dataclass(frozen=True, kw_only=True)

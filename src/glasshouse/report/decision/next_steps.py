@@ -4,21 +4,20 @@ from __future__ import annotations
 
 import math
 import re
-import tomllib
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Literal, NamedTuple, get_args
 
 from glasshouse.report.context import Context
 from glasshouse.report.decision.conclusion import FACTOR
 from glasshouse.report.decision.rating import Rating
+from glasshouse.report.format import texts_beside
 from glasshouse.report.policy import Policy
 from glasshouse.report.summary import Summary
 
 _FOREST = re.compile(r"\b(?:RandomForest|ExtraTrees|DecisionTree|GradientBoosting)(?:Classifier|Regressor)\b")
 _MORE_SHADOWS = 8
 _FIRST = 10.0  # ε; a larger one bounds nothing that a reader could use
-_TEXTS: dict[str, dict[str, str]] = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
+_TEXTS: dict[str, dict[str, str]] = texts_beside(__file__)
 
 Where = Literal["shell", "audit file", "python"]
 
