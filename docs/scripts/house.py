@@ -68,7 +68,8 @@ def room_imports(modules: Graph, package: str = "glasshouse") -> Graph:
     depth = package.count(".") + 1
     rooms: Graph = {}
     for module, imported in modules.items():
-        if module.startswith(f"{package}."):  # the package's own file hands out names of all rooms, and is none
+        # the package's own files hand out names of all rooms or start the last one, and are none
+        if module.startswith(f"{package}.") and module != f"{package}.__main__":
             room = module.split(".")[depth]
             others = {name.split(".")[depth] for name in imported if name.startswith(f"{package}.")}
             rooms.setdefault(room, set()).update(others - {room})

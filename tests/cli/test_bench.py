@@ -16,6 +16,7 @@ from glasshouse.core.errors import InputError
 from glasshouse.evaluation import AcrossTargets
 from glasshouse.evaluation.intervals import Interval
 from glasshouse.graph import GNNTrainer, citation_graph
+from glasshouse.report.figures import FIGURES
 from tests.manual import blocks
 
 PAGE = [one for one in blocks() if one.page == "own-attack.md"]
@@ -89,7 +90,7 @@ def test_the_page_shows_all_of_ours_and_the_example() -> None:
 
 def test_half_of_an_interval_is_not_cut_off_where_the_interval_is() -> None:
     wide = AcrossTargets(mean=0.9, std=0.1, targets=2, interval=Interval(0.0, 1.0))
-    assert research._cell("auc", wide, " ± ") == "0.900 ± 0.898"
+    assert research._cell(FIGURES["auc"], wide, " ± ") == "0.900 ± 0.898"
 
 
 @pytest.mark.parametrize(

@@ -136,6 +136,12 @@ def test_commands_on_records_and_saved_losses_run_without_torch(tmp_path: Path) 
     assert "since torch is not installed" in others[2]
 
 
+def test_python_runs_the_package_as_the_command_does(tmp_path: Path) -> None:
+    assert run(tmp_path, "-m", "glasshouse", "--version").stdout == f"glasshouse {glasshouse.__version__}\n"
+    done = run(tmp_path, "-m", "glasshouse", "verify", "nothing")
+    assert (done.returncode, done.stderr.splitlines()[-1]) == (2, "1 problem, nothing was run.")
+
+
 def test_an_estimator_that_imports_torch_when_it_is_fitted_follows_the_seed_from_the_first_fit_on(
     tmp_path: Path,
 ) -> None:

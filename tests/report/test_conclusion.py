@@ -1,13 +1,16 @@
 from __future__ import annotations
 
 import dataclasses
+import inspect
+from typing import Any, get_args
 
 import pytest
 
 from glasshouse.evaluation import Interval
 from glasshouse.evaluation.groups import GroupLeak
 from glasshouse.report import Context
-from glasshouse.report.decision.conclusion import Reason, VerdictFigures, concluded
+from glasshouse.report.decision import conclusion, next_steps
+from glasshouse.report.decision.conclusion import Conclusion, Reason, VerdictFigures, concluded
 from glasshouse.report.decision.verdict import groups_sentence, target_sentence
 from glasshouse.report.json_io import moment
 
@@ -44,6 +47,26 @@ def test_the_weightiest_reason_for_silence_comes_first(
     figures = None if isinstance(leak, str) else dataclasses.replace(FIGURES, leak=leak)
     context = dataclasses.replace(CONTEXT, shadows=shadows, warnings=warnings)
     assert concluded(figures, context, mismatch=mismatch).reasons == reasons
+
+
+def test_every_reason_has_its_words_and_there_are_no_others() -> None:
+    assert conclusion._WHY.keys() == set(get_args(Reason))
+    for reason in get_args(Reason):
+        found = Conclusion(None, (reason,), shadows=0)
+        assert found.why.endswith(".")
+        assert "{" not in found.why
+        assert found.why_in_short
+
+
+def test_every_text_of_a_step_is_used_and_knows_what_stands_in_its_places() -> None:
+    source = inspect.getsource(next_steps)
+    known: dict[str, Any] = {"epsilon": 1.0, "times": 2.0, "epochs": 1, "shadows": 8}
+    known |= {name: name for name in ("unit", "how", "more", "forest", "identified")}
+    for name, texts in next_steps._TEXTS.items():
+        assert f'"{name}"' in source or name in get_args(Reason) or name.startswith("gentler ")
+        names = (name,) if "title" in texts else (name.split()[0], name)
+        step = next_steps._step(*names, **known)
+        assert step.why.endswith(".more") if "private" in name else step.why.endswith(".")
 
 
 def test_figures_say_something_only_of_random_members_and_sound_input() -> None:

@@ -11,10 +11,9 @@ from numpy.typing import ArrayLike
 from glasshouse.auditing.defences import Defence
 from glasshouse.auditing.options import Attacker, documented
 from glasshouse.auditing.targets import audit_of
-from glasshouse.auditing.trials import check_advisable, too_long, trials_of
+from glasshouse.auditing.trials import too_long, tried
 from glasshouse.core.errors import InputError
 from glasshouse.report.advice import Advice
-from glasshouse.training.sklearn import as_trainer
 from glasshouse.training.trainer import Trainer
 
 
@@ -63,11 +62,11 @@ def advise(
         >>> found.advised.leak < found.before.leak
         True
     """
-    check_advisable(data, shadows=shadows, minutes=minutes, place="minutes")
-    options |= {"shadows": shadows, "seed": seed}
-    how: dict[str, Any] = {"minutes": minutes, "most_accuracy": most_accuracy, "confidence": confidence}
-    with trials_of(audit_of(data), data, as_trainer(trainer), attacker, pool, apart=True, **options) as trials:
-        found = trials.advice(model, members, defences=defences, progress=progress, **how)[1]
+    how: dict[str, Any] = {"defences": defences, "most_accuracy": most_accuracy, "confidence": confidence}
+    asked: dict[str, Any] = {"model": model, "members": members, "attacker": attacker, "pool": pool, "seed": seed}
+    options |= {"shadows": shadows, "progress": progress}
+    run = audit_of(data)
+    _, found = tried(run, data, trainer=trainer, budget=minutes, apart=True, **how, **asked, **options)
     if not found.tried and minutes is not None and too_long(minutes) in found.left_out.values():
         raise InputError(f"minutes: {minutes:g} is too little for any defence. Give more.")
     return found

@@ -22,38 +22,11 @@ from glasshouse.evaluation import PrivacyClaim
 from glasshouse.evaluation.privacy.claim import as_claim
 from glasshouse.evaluation.thresholds import ThresholdRule
 from glasshouse.evidence import LossTrace, QueryOptions
+from glasshouse.report.format import texts_beside
 from glasshouse.training.trainer import Trainer
 
 # what the options mean that calls take directly, as a docstring writes it
-OPTIONS = {
-    "model": "the target. None trains one with ``trainer`` on ``members``; a given one needs its ``members``.",
-    "members": (
-        "[N] which records trained the target, or their ids as text; used for evaluation alone, no attack sees it. "
-        "Without a model, a random half by default."
-    ),
-    "attacks": (
-        'names, attack objects, or mappings with ``name`` and the attack\'s parameters; ``"best"`` picks one by '
-        "simulated targets and reports why. By default the paper's attacks and the strongest one; what cannot use the "
-        "pool is then left out, and the report says why."
-    ),
-    "shadows": "how many shadow models, in complementary pairs.",
-    "mode": '``"online"`` or ``"offline"``, for the attacks given by name.',
-    "seed": "of every random choice.",
-    "attacker": "what the attacker knows, and how it trains and asks models.",
-    "evaluation": "how the attacks are judged: rates, thresholds, groups, a claimed ε.",
-    "pool": "the shadow pool's folder: models found there are not trained again. None keeps no models.",
-    "compute": (
-        "where shadow models are trained and attacks do their long steps: `ThisProcess`, `LocalProcesses` or "
-        "`RayCluster`. The result does not depend on it."
-    ),
-    "title": "of the report.",
-    "about": "a sentence about the data, shown beside the figures.",
-    "advise": (
-        "minutes for `glasshouse.advise` after the audit: the report then quotes the defence that was measured for "
-        "this model. By default none is tried."
-    ),
-    "progress": "whether to show bars; by default on a terminal, and elsewhere a plain line now and then.",
-}
+OPTIONS: dict[str, str] = texts_beside(__file__)
 
 
 def option(

@@ -16,53 +16,45 @@ import numpy as np
 
 from glasshouse.core.arrays import BoolArray
 from glasshouse.core.table import Table
-from glasshouse.evaluation import AttackOutcome, PrivacyVerdict, RandomMembers, VerdictAttack
-from glasshouse.evaluation.declared import DeclaredDraw
+from glasshouse.evaluation import AttackOutcome, VerdictAttack
 from glasshouse.evaluation.groups import GroupLeak, group_leaks, worst_cell
 from glasshouse.evaluation.leakage import audit_power
-from glasshouse.evaluation.quick_estimate import QuickEstimate
 from glasshouse.evaluation.risk import UnitRisk
 from glasshouse.evaluation.texts import text_leak
 from glasshouse.evidence import Evidence, Mode, write_evidence
 from glasshouse.evidence.evidence import UnitView
 from glasshouse.io.files import new_folder, write_file
-from glasshouse.report import Advice, Context, Summary, Surroundings, latex_table, render_html
+from glasshouse.report import Advice, Summary, Surroundings, latex_table, render_html
 from glasshouse.report.decision.conclusion import attackers, verdict_figures
-from glasshouse.report.decision.verdict import accusation_table, group_leak_table, notes, verdict
+from glasshouse.report.decision.verdict import notes, verdict
 from glasshouse.report.figures import Estimate, attack_figures, columns_at
+from glasshouse.report.format import table_of
 from glasshouse.report.html import notebook_html, picture_style, roc_figure
 from glasshouse.report.json_io import metrics_json, run_json
 from glasshouse.report.pictures.scores import roc_picture
 from glasshouse.report.policy import Policy
 from glasshouse.report.redaction import Redactor, redacted_context
 from glasshouse.report.run_folder import listed
+from glasshouse.report.summary import AuditFindings
 from glasshouse.report.terminal import summary_text
 
 _TOP, _TEXTS, _DRAWN = 100, 20, 40  # records: listed, with their texts, with their neighbours
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
-class AuditResult:
-    """The outcome of an audit; ``print`` shows what the command line shows.
+class AuditResult(AuditFindings):
+    """The outcome of an audit; ``print`` shows what the command line shows. It also has what `AuditFindings` has.
 
     Args:
         evidence: what the attacks saw.
         outcomes: of each attack, by name.
         members: [N] which records trained the target; None if not known.
         labels: [N] the records' labels as their owner writes them; None if not known.
-        fprs: the wanted false-positive rates.
         verdict_attack: what the verdict is about, and whether there is a leak; None if the members are not known.
-        privacy: what the attacks show about ε; None if the members are not known.
-        context: what was audited, and how.
         surroundings: of the records, if they are nodes of a graph.
-        left_out: attacks that gave no outcome, by name, each with the reason.
-        random_members: whether members can be told from others without the target; None if that could not be tested.
         mismatch: what a reader must know if the target is unlike the shadow models; empty if it is like them.
         groups: columns [N] that divide the records, by name, as the user gave them.
         words: [N] the tokens of every text, to be shown in the report; None shows none.
-        quick_estimate: with one or no shadow model, an estimate of what eight would find; None otherwise.
-        advice: defences that were measured for this model (`advised`); None if none were.
-        declared: the declared draw of the members, and what speaks against it; None if none was declared.
         risk: how often simulated targets let an attack identify each unit; None for records.
         by_unit: the rows behind the units, if units such as persons were audited; None for records.
     """
@@ -71,20 +63,12 @@ class AuditResult:
     outcomes: Mapping[str, AttackOutcome]
     members: BoolArray | None
     labels: np.ndarray | None
-    fprs: tuple[float, ...]
     verdict_attack: VerdictAttack | None
-    privacy: PrivacyVerdict | None
-    context: Context
     surroundings: Surroundings | None = None
-    left_out: Mapping[str, str] = field(default_factory=dict)
-    random_members: RandomMembers | None = None
     mismatch: str = ""
     groups: Mapping[str, np.ndarray] = field(default_factory=dict)
     words: Sequence[Sequence[str]] | None = None
-    quick_estimate: QuickEstimate | None = None
-    advice: Advice | None = None
     by_unit: UnitView | None = None
-    declared: DeclaredDraw | None = None
     risk: UnitRisk | None = None
 
     def __repr__(self) -> str:
@@ -213,11 +197,23 @@ class AuditResult:
 
     def precision_table(self) -> Table:
         """One row per attack, threshold and prior: TPR, FPR, advantage and precision with intervals."""
-        return accusation_table(self.summary().attacks)
+        return table_of(
+            {
+                "attack": attack.name,
+                "wanted_fpr": one.wanted,
+                "prior": precision.prior,
+                "precision": precision.value,
+                "precision_interval": precision.interval,
+                **{name: value for name, value in vars(one).items() if name not in ("wanted", "precisions")},
+            }
+            for attack in self.summary().attacks
+            for one in attack.accusations
+            for precision in one.precisions
+        )
 
     def group_table(self) -> Table:
         """One row per group of records: the leak of the strongest attack there, with corrected intervals."""
-        return group_leak_table(self.summary().groups)
+        return table_of(map(vars, self.summary().groups))
 
     def summary(self) -> Summary:
         """The numbers that the report and the terminal show."""
@@ -243,7 +239,6 @@ class AuditResult:
             if columns and outcome.first_threshold is not None:
                 called = outcome.flagged(outcome.first_threshold)
                 cell = worst_cell(called, members, columns)
-        shared = ("context", "fprs", "privacy", "random_members", "quick_estimate", "advice")
         summary = Summary(
             verdict="",
             attacks=attacks,
@@ -253,13 +248,11 @@ class AuditResult:
             notes=notes(attacks, self.fprs, self.context, self.mismatch),
             top_records=Table({}),
             verdict_attack=found,
-            left_out=dict(self.left_out),
             worst_cell=cell,
             power=power,
             mismatch=bool(self.mismatch),
-            draw=self.declared,
             risk=None if self.risk is None else self.risk.figures(),
-            **{name: getattr(self, name) for name in shared},
+            **{one.name: getattr(self, one.name) for one in dataclasses.fields(AuditFindings)},
         )
         conclusion = summary.conclusion
         top = np.argsort(outcome.ranks, kind="stable")[: _TOP if conclusion.lists_records else 0]
@@ -339,9 +332,8 @@ class AuditResult:
                 members = None if members is None else members[self.by_unit.units.rows]
             write_evidence(place / "evidence.npz", saved, members=members)
             write_file(place / "report.html", render_html(summary, policy=policy, searched=records))
-            curves = {attack.name: attack.metrics.curve for attack in summary.attacks if attack.metrics is not None}
-            if curves:
-                write_file(place / "roc.svg", roc_picture(curves, style=picture_style()))
+            if summary.curves:
+                write_file(place / "roc.svg", roc_picture(summary.curves, style=picture_style()))
             kept = {} if policy is None else {"policy": dataclasses.asdict(policy)}
             write_file(place / "run.json", listed(run_json(summary) | kept, place))
         return Path(folder)

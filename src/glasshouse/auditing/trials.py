@@ -7,7 +7,7 @@ import dataclasses
 import re
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -44,16 +44,6 @@ AS_IT_IS = Defence(name="as it is")
 _FEWEST = 4  # shadow models
 
 
-def check_advisable(data: Any, *, shadows: int, minutes: float | None, place: str) -> None:
-    """Refuse what cannot be advised on before anything is trained."""
-    if isinstance(data, Population) and data.regression:
-        raise InputError("data: is a regression; defences are compared by accuracy, so only classifiers are advised.")
-    if shadows < _FEWEST:
-        raise InputError(f"shadows: {shadows} are too few for simulated targets, by which defences are chosen; use 4.")
-    if minutes is not None and (isinstance(minutes, bool) or not 0 < minutes < float("inf")):
-        raise InputError(f"{place}: {minutes!r} is not a positive number; give minutes, such as 15.")
-
-
 def too_long(minutes: float) -> str:
     """Why a defence was not begun."""
     return f"it would have taken longer than the {minutes:g} minutes."
@@ -69,27 +59,6 @@ class _AsItIs(NamedTuple):
     seconds: float  # that its audit took
 
 
-@contextlib.contextmanager
-def trials_of(
-    run: Callable[..., AuditResult],
-    data: Any,
-    trainer: Trainer,
-    attacker: Attacker,
-    pool: Path | str | None,
-    *,
-    apart: bool,
-    **options: Any,
-) -> Iterator[Trials]:
-    """Trials with their pools: in a folder, or beside the pool of an audit; in a temporary folder if there is none."""
-    with tempfile.TemporaryDirectory() if pool is None else contextlib.nullcontext(pool) as place:
-        folder = Path(place)
-        beside = pool is not None and not apart
-        others = folder.with_name(f"{folder.name}-defences") if beside else folder
-        own = folder if beside else folder / "as-it-is"
-        known: dict[str, Any] = {"run": run, "data": data, "trainer": trainer, "attacker": attacker, "apart": apart}
-        yield Trials(**known, own=own, others=others, options=options)
-
-
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Trials:
     """Audits that are alike but for the defence."""
@@ -102,13 +71,6 @@ class Trials:
     others: Path  # where the pools of the defences are, by name
     apart: bool  # whether minutes are for all of it, and not for what follows the audit of the model as it is
     options: Mapping[str, Any]  # of every audit
-
-    def proposed(self, defences: Sequence[Defence] | None) -> list[Defence]:
-        """What is tried, in order: other answers take seconds, and so they go first."""
-        found = list(defences_for(self.trainer, self.data) if defences is None else defences)
-        if not found:
-            raise InputError("defences: none is known for this trainer; pass your own, defences=[Defence(…)].")
-        return sorted(found, key=lambda one: one.trains)
 
     def as_it_is(self, model: Any, members: ArrayLike | None, *, progress: bool | None) -> _AsItIs:
         """The audit of the model as it is."""
@@ -192,14 +154,18 @@ class Trials:
         model: Any,
         members: ArrayLike | None,
         *,
-        defences: Sequence[Defence] | None = None,
+        defences: Sequence[Defence] | None,
         minutes: float | None,
-        most_accuracy: float = 0.01,
-        confidence: float = 0.95,
+        most_accuracy: float,
+        confidence: float,
         progress: bool | None,
     ) -> tuple[AuditResult, Advice]:
         """The audit of the model as it is; what each defence gains and costs, and which one is advised."""
-        began, defences = time.perf_counter(), self.proposed(defences)  # refused now if there is none
+        began = time.perf_counter()
+        defences = list(defences_for(self.trainer, self.data) if defences is None else defences)
+        if not defences:
+            raise InputError("defences: none is known for this trainer; pass your own, defences=[Defence(…)].")
+        defences.sort(key=lambda one: one.trains)  # other answers take seconds, and so they go first
         found = self.as_it_is(model, members, progress=progress)
         began = began if self.apart else time.perf_counter()
         count = 2 + len(defences)  # intervals: of the model as it is, of each defence and of the fresh target
@@ -312,19 +278,53 @@ def _chosen(
     return None if best is None or best[1].simulated >= before.simulated else best
 
 
+def tried(
+    run: Callable[..., AuditResult],
+    data: Any,
+    *,
+    trainer: Trainer | Any,
+    model: Any,
+    members: ArrayLike | None,
+    attacker: Attacker,
+    pool: Path | str | None,
+    budget: float | None,  # in minutes
+    apart: bool,
+    progress: bool | None,
+    defences: Sequence[Defence] | None = None,
+    most_accuracy: float = 0.01,
+    confidence: float = 0.95,
+    **options: Any,
+) -> tuple[AuditResult, Advice]:
+    """`Trials.advice`, with pools in a folder, or beside the pool of an audit; in a temporary folder if there is none.
+
+    What cannot be advised on is refused before anything is trained.
+    """
+    if isinstance(data, Population) and data.regression:
+        raise InputError("data: is a regression; defences are compared by accuracy, so only classifiers are advised.")
+    if (shadows := options["shadows"]) < _FEWEST:
+        raise InputError(f"shadows: {shadows} are too few for simulated targets, by which defences are chosen; use 4.")
+    if budget is not None and (isinstance(budget, bool) or not 0 < budget < float("inf")):
+        what = "minutes" if apart else "advise"
+        raise InputError(f"{what}: {budget!r} is not a positive number; give minutes, such as 15.")
+    if trainer is None:
+        raise InputError("trainer: missing; defences are other ways to train. Pass the target's, or leave out advise.")
+    known: dict[str, Any] = {"run": run, "data": data, "trainer": as_trainer(trainer), "attacker": attacker}
+    judged: dict[str, Any] = {"minutes": budget, "most_accuracy": most_accuracy, "confidence": confidence}
+    with tempfile.TemporaryDirectory() if pool is None else contextlib.nullcontext(pool) as place:
+        folder = Path(place)
+        beside = pool is not None and not apart
+        others = folder.with_name(f"{folder.name}-defences") if beside else folder
+        own = folder if beside else folder / "as-it-is"
+        trials = Trials(**known, own=own, others=others, apart=apart, options=options)
+        return trials.advice(model, members, defences=defences, progress=progress, **judged)
+
+
 def audit_and_advise(
     run: Callable[..., AuditResult],
     data: Any,
     *,
     budget: float,  # in minutes
     trainer: Trainer | Any,
-    model: Any,
-    members: ArrayLike | None,
-    attacker: Attacker,
-    shadows: int,
-    pool: Path | str | None,
-    seed: int,
-    progress: bool | None,
     usual: Trainer | None = None,  # trains the model where no trainer is given
     **options: Any,
 ) -> AuditResult:
@@ -332,11 +332,6 @@ def audit_and_advise(
 
     The audit's own shadow models are those of the model as it is; the pools of defences lie beside the audit's pool.
     """
-    check_advisable(data, shadows=shadows, minutes=budget, place="advise")
-    known = trainer if trainer is not None or usual is None else usual
-    if known is None:
-        raise InputError("trainer: missing; defences are other ways to train. Pass the target's, or leave out advise.")
-    options |= {"shadows": shadows, "seed": seed}
-    with trials_of(run, data, as_trainer(known), attacker, pool, apart=False, **options) as trials:
-        result, advice = trials.advice(model, members, minutes=budget, progress=progress)
+    trainer = usual if trainer is None else trainer
+    result, advice = tried(run, data, trainer=trainer, budget=budget, apart=False, **options)
     return result.advised(advice)

@@ -31,11 +31,11 @@ from glasshouse.evaluation import AcrossTargets
 from glasshouse.evaluation.metrics import mean_over
 from glasshouse.io.caches import keep_code_private
 from glasshouse.io.files import sharing, write_file
-from glasshouse.report.format import rate
+from glasshouse.report.figures import FIGURES, Figure
 from glasshouse.report.html import picture_style
 from glasshouse.report.pictures.axes import element, picture
 from glasshouse.report.pictures.scores import Curve, roc_picture
-from glasshouse.report.terminal import latex_text
+from glasshouse.report.terminal import booktabs, latex_text
 
 _CURVES = 6  # of one panel; the palette has as many colours
 _WIDTH, _HEIGHT, _HEAD = 440, 400, 24  # of one panel, and of the line above it
@@ -135,19 +135,16 @@ def bench(
         say(f"Written: {write_file(out / file_name, text)}")
 
 
-def _cell(name: str, figure: AcrossTargets, sign: str) -> str:
+def _cell(figure: Figure, found: AcrossTargets, sign: str) -> str:
     """A mean with half of its 95 % interval (Student's t), which may reach below 0 or above 1."""
-    reach = stdtrit(figure.targets - 1, 0.975) * figure.std / np.sqrt(figure.targets)
-    unit, digits = (1, 3) if name == "auc" else (100, 1)
-    return f"{unit * figure.mean:.{digits}f}{sign}{unit * reach:.{digits}f}"
+    reach = stdtrit(found.targets - 1, 0.975) * found.std / np.sqrt(found.targets)
+    return f"{figure.number(found.mean)}{sign}{figure.number(reach)}"
 
 
-def _head(name: str) -> str:
-    return "AUC" if name == "auc" else f"TPR at {rate(float(name.partition('@')[2]))} FPR (%)"
-
-
-def _shown(figures: Mapping[str, AcrossTargets]) -> list[str]:
-    return [name for name in figures if name == "auc" or name.startswith("tpr@")]
+def _shown(figures: Mapping[str, AcrossTargets]) -> list[Figure]:
+    """The AUC and the TPR at each rate."""
+    rates = [float(name.removeprefix("tpr@")) for name in figures if name.startswith("tpr@")]
+    return [FIGURES["auc"], *(FIGURES["tpr@{}"].at(rate) for rate in rates)]
 
 
 def _ranked(figures: Mapping[str, Mapping[str, AcrossTargets]]) -> list[str]:
@@ -158,7 +155,7 @@ def rows(figures: Mapping[str, Mapping[str, AcrossTargets]], *, mine: Sequence[s
     """The lines of a table, the best attack first; those of the user are marked."""
     shown = _shown(next(iter(figures.values())))
     names = _ranked(figures)
-    columns = {_head(key): [_cell(key, figures[name][key], " ± ") for name in names] for key in shown}
+    columns = {one.heading: [_cell(one, figures[name][one.name], " ± ") for name in names] for one in shown}
     marked = [f"> {name}" if name in mine else f"  {name}" for name in names]
     return str(Table({"attack": marked, **columns})).splitlines()
 
@@ -166,24 +163,23 @@ def rows(figures: Mapping[str, Mapping[str, AcrossTargets]], *, mine: Sequence[s
 def latex(found: Mapping[str, SeveralTargets]) -> str:
     """A table of all benchmarks (booktabs): mean ± half of the 95 % interval, the best mean of a column in bold."""
     figures = {name: several.figures() for name, several in found.items()}
-    columns = [(name, key) for name, by in figures.items() for key in _shown(next(iter(by.values())))]
-    best = {(name, key): max(one[key].mean for one in figures[name].values()) for name, key in columns}
-    groups = [(name, sum(one == name for one, _ in columns)) for name in figures]
-    lines = [rf"\begin{{tabular}}{{l{'r' * len(columns)}}}", r"\toprule"]
-    lines.append(" & ".join(["", *(rf"\multicolumn{{{count}}}{{c}}{{{title}}}" for title, count in groups)]) + r" \\")
-    ends = np.cumsum([1, *(count for _, count in groups)]).tolist()
-    lines.append("".join(rf"\cmidrule(lr){{{first + 1}-{last}}}" for first, last in itertools.pairwise(ends)))
-    lines.append(" & ".join(["attack", *(_head(key).replace("%", r"\%") for _, key in columns)]) + r" \\")
-    lines.append(r"\midrule")
+    columns = [(name, one) for name, by in figures.items() for one in _shown(next(iter(by.values())))]
+    best = {(name, one.name): max(by[one.name].mean for by in figures[name].values()) for name, one in columns}
+    counts = [sum(one == name for one, _ in columns) for name in figures]
+    titles = [rf"\multicolumn{{{count}}}{{c}}{{{name}}}" for name, count in zip(figures, counts, strict=True)]
+    ends = np.cumsum([1, *counts]).tolist()
+    lines = "".join(rf"\cmidrule(lr){{{first + 1}-{last}}}" for first, last in itertools.pairwise(ends))
+    rows = []
     for attack in dict.fromkeys(attack for by in figures.values() for attack in _ranked(by)):
         cells = [latex_text(attack)]
-        for name, key in columns:
-            figure = figures[name].get(attack, {}).get(key)
-            text = "" if figure is None else _cell(key, figure, r" \pm ")
-            bold = figure is not None and figure.mean == best[name, key]
+        for name, one in columns:
+            figure = figures[name].get(attack, {}).get(one.name)
+            text = "" if figure is None else _cell(one, figure, r" \pm ")
+            bold = figure is not None and figure.mean == best[name, one.name]
             cells.append(rf"$\mathbf{{{text}}}$" if bold else f"${text}$" if text else "--")
-        lines.append(" & ".join(cells) + r" \\")
-    return "\n".join([*lines, r"\bottomrule", r"\end{tabular}", ""])
+        rows.append(cells)
+    heads = ["attack", *(one.heading.replace("%", r"\%") for _, one in columns)]
+    return booktabs(heads, rows, above=[" & ".join(["", *titles]) + r" \\", lines])
 
 
 def mean_curve(several: SeveralTargets, attack: str, *, band: bool) -> Curve:

@@ -14,10 +14,10 @@ from glasshouse.core.table import Table
 from glasshouse.evaluation import Interval, clopper_pearson
 from glasshouse.evaluation.difference import Difference, Resampling, auc_difference, tpr_difference
 from glasshouse.evaluation.roc import allowed_wrong
-from glasshouse.report.decision.first_page import Exposure, counted, exposure_at
+from glasshouse.report.decision.first_page import Exposure, exposure_at
 from glasshouse.report.decision.rating import Rating, rating_of
 from glasshouse.report.figures import AttackFigures, RateFigure
-from glasshouse.report.format import percent, points, rate, whole
+from glasshouse.report.format import percent, points, rate
 from glasshouse.report.run_folder import Run
 from glasshouse.report.summary import Summary
 
@@ -135,14 +135,6 @@ class ComparedRun:
         known |= {"members": measured.curve.members, "others": measured.curve.non_members}
         return exposure_at(self.rate, confidence=measured.confidence, **known)
 
-    @property
-    def useful(self) -> str:
-        """How often the model is correct, in words; empty if that is not known."""
-        context = self.summary.context
-        if context.test_accuracy is not None:
-            return f"correct for {100 * context.test_accuracy:.0f} of 100 non-members"
-        return "" if context.test_rmse is None else f"typically wrong by {context.test_rmse:.4g} on non-members"
-
 
 @dataclass(frozen=True)
 class Comparison:
@@ -237,29 +229,6 @@ def compare_notes(runs: Sequence[ComparedRun], choice: Choice) -> tuple[str, ...
     if lost := [run.name for run in runs if run.accuracy_interval is None and run.summary.context.test_rmse is None]:
         found.append(f"Not in the picture, since the test accuracy is not known: {', '.join(lost)}.")
     return tuple(found)
-
-
-def compare_sentences(comparison: Comparison) -> tuple[str, ...]:
-    """How many members could be identified, whether the difference is more than chance, and what it costs."""
-    runs = [(run, found) for run in comparison.runs if (found := run.exposure) is not None]
-    if len(runs) < len(comparison.runs):
-        return ("At least one of the runs shows nothing about its model, so counts cannot be compared.",)
-    first = runs[0][1]
-    each = ", ".join(f"about {counted(found.found)} with {run.name}" for run, found in runs)
-    told = [
-        f"Members that could be identified, of {whole(first.per)} {first.unit} in the training data: {each}. "
-        f"{counted(first.wrong)} of {whole(first.per)} non-members would be wrongly flagged."
-    ]
-    baseline = runs[0][0].name
-    for run, _ in runs:
-        if (gap := run.tpr_difference) is not None and gap.shown:
-            less = "fewer" if gap.value < 0 else "more"
-            told.append(f"With {run.name} there are {less} than with {baseline}, which chance does not explain.")
-        elif gap is not None:
-            told.append(f"Any difference between {run.name} and {baseline} may be due to chance.")
-    if costs := [f"{run.useful} with {run.name}" for run, _ in runs if run.useful]:
-        told.append(f"Quality of the models: {'; '.join(costs)}.")
-    return tuple(told)
 
 
 _OPPOSED = 0.1  # correlation of members below minus this; random members of the same records have about 0

@@ -94,6 +94,11 @@ class Figure:
             return self.read(attack, self.wanted)
         return None if attack.metrics is None else attack.metrics.figures.get(self.name)
 
+    @property
+    def heading(self) -> str:
+        """The heading of a column whose cells have no unit."""
+        return f"{self.words} ({self.unit})" if self.unit else self.words
+
     def number(self, value: float) -> str:
         """A value without its unit."""
         return f"{100 * value if self.unit == '%' else value:{self.form}}".replace(",", "\u00a0")

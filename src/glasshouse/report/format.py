@@ -1,8 +1,10 @@
-"""Numbers as text for readers, and rows as tables."""
+"""Numbers as text for readers, rows as tables, and texts from files."""
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -47,3 +49,8 @@ def table_of(rows: Iterable[Mapping[str, Any]]) -> Table:
             for column, cell in cells.items():
                 columns.setdefault(column, []).append(np.nan if cell is None else cell)
     return Table({name: np.array(values) for name, values in columns.items()})
+
+
+def texts_beside(module: str) -> dict[str, Any]:
+    """The TOML file beside a module, by its ``__file__``: texts that the module fills in."""
+    return tomllib.loads(Path(module).with_suffix(".toml").read_text(encoding="utf-8"))

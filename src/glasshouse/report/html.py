@@ -20,9 +20,11 @@ from glasshouse.core.errors import InputError
 from glasshouse.core.table import Table
 from glasshouse.evaluation.groups import GroupLeak
 from glasshouse.report.advice import Advice
-from glasshouse.report.comparison import RESAMPLED, Comparison, compare_sentences
+from glasshouse.report.comparison import RESAMPLED, Comparison
 from glasshouse.report.decision import verdict
-from glasshouse.report.decision.first_page import exposure_of, first_page
+from glasshouse.report.decision.conclusion import attackers
+from glasshouse.report.decision.first_page import counted, exposure_of, shown_groups
+from glasshouse.report.decision.next_steps import model_words, next_steps
 from glasshouse.report.decision.rating import rating_of
 from glasshouse.report.figures import FIGURES, columns_at
 from glasshouse.report.format import percent, points, rate, signed, whole
@@ -52,7 +54,7 @@ TEMPLATES = jinja2.Environment(
     trim_blocks=True,
     lstrip_blocks=True,
 )
-TEMPLATES.filters |= {one.__name__: one for one in (percent, points, rate, signed, whole)} | {"cell": _cell}
+TEMPLATES.filters |= {one.__name__: one for one in (counted, percent, points, rate, signed, whole)} | {"cell": _cell}
 _PICTURES = (exposure_picture, histogram_picture, neighbourhood_picture, precision_picture, risk_picture)
 TEMPLATES.globals |= {one.__name__: one for one in (*_PICTURES, reliability_picture, epsilon_picture, columns_at)}
 TEMPLATES.globals |= {"verdict": verdict, "resampled": RESAMPLED}
@@ -86,19 +88,24 @@ def render_html(summary: Summary, *, policy: Policy | None = None, searched: Tab
 
     Where it lists records, all those of the table ``searched`` are found by their ids, if they are not too many.
     """
-    best, first = summary.attack(summary.strongest), first_page(summary, policy)
-    records = list(summary.top_records.rows())
+    rating, records = rating_of(summary, policy), list(summary.top_records.rows())
+    groups = () if summary.conclusion.measured is None else shown_groups(summary)
     return render_page(
         "report.html.j2",
         title=summary.context.title,
         summary=summary,
         context=summary.context,
         words=summary.worded,
-        best=best,
-        first=first,
-        **_groups(first.groups, summary, "first"),
-        **_groups(summary.groups, summary, "all"),
-        roc=_roc(summary),
+        best=summary.attack(summary.strongest),
+        rating=rating,
+        exposure=exposure_of(summary),
+        main_groups=groups,
+        tried=[attack.title for attack in attackers(summary.attacks)],
+        steps=next_steps(summary, rating, policy),
+        model=model_words(summary.context),
+        groups_drawn=_groups(groups, summary),
+        all_groups_drawn=_groups(summary.groups, summary),
+        roc=roc_picture(summary.curves) if summary.curves else None,
         fdp=_fdp(summary),
         columns=_columns(summary),
         records=records,
@@ -108,14 +115,9 @@ def render_html(summary: Summary, *, policy: Policy | None = None, searched: Tab
     )
 
 
-def _roc(summary: Summary) -> Markup | None:
-    curves = {attack.name: attack.metrics.curve for attack in summary.attacks if attack.metrics is not None}
-    return roc_picture(curves) if curves else None
-
-
-def _groups(groups: Sequence[GroupLeak], summary: Summary, place: str) -> dict[str, Markup | str | None]:
-    """A picture of groups with its caption: flagged members and non-members; the AUC where there is no threshold."""
-    drawn, caption, best, leak = None, "", summary.attack(summary.strongest), bool(summary.conclusion.leak)
+def _groups(groups: Sequence[GroupLeak], summary: Summary) -> Markup | None:
+    """A picture of groups: flagged members and non-members; the AUC where there is no threshold."""
+    best, leak = summary.attack(summary.strongest), bool(summary.conclusion.leak)
     if any(one.tpr is not None for one in groups):
         cell = summary.worst_cell
         combined = [cell.group_leak] if cell is not None and len(cell.parts) > 1 else []
@@ -125,18 +127,11 @@ def _groups(groups: Sequence[GroupLeak], summary: Summary, place: str) -> dict[s
             known |= {"members": inside, "non_members": summary.records - inside}
             above.append(GroupLeak(column="", group="all records", **known))
         rows = [*above, *groups, *combined]
-        drawn = groups_picture(rows, overall=None, figure="tpr", name="flagged per 1\u00a0000", leak=leak)
-        caption = f"Flagged at {best.title}'s own threshold: members (filled dots) and non-members (hollow)."
-    elif any(one.auc is not None for one in groups) and best.metrics is not None:
+        return groups_picture(rows, overall=None, figure="tpr", name="flagged per 1\u00a0000", leak=leak)
+    if any(one.auc is not None for one in groups) and best.metrics is not None:
         name = "share of pairs told apart (guessing: 0.5)"
-        drawn = groups_picture(groups, overall=best.metrics.auc, name=name, leak=leak)
-        caption = (
-            "How often the attacker can tell which of a member and a non-member of the group is the member; guessing "
-            "is right in 0.5 (dotted), and over all records in the share of the dashed line."
-        )
-    caption += " Bars: intervals for all groups at once."
-    caption += " Another colour: differs significantly." if leak else ""
-    return {f"{place}_groups": drawn, f"{place}_groups_caption": caption}
+        return groups_picture(groups, overall=best.metrics.auc, name=name, leak=leak)
+    return None
 
 
 def _fdp(summary: Summary) -> Markup | None:
@@ -205,7 +200,6 @@ def render_comparison(comparison: Comparison, *, title: str = "Comparison of aud
         "compare.html.j2",
         title=title,
         comparison=comparison,
-        sentences=compare_sentences(comparison),
         tpr_column=FIGURES["tpr@{}"].at(comparison.choice.fpr),
         auc_column=FIGURES["auc"],
         tradeoff=tradeoff_picture(points, fpr=comparison.choice.fpr) if points else None,
@@ -231,7 +225,7 @@ def notebook_html(summary: Summary) -> str:
         exposure=exposure,
         people=exposure_picture(exposure, name="notebook"),
         columns=[one for one in columns_at("terminal", summary.attacks, summary.fprs) if one.high < math.inf],
-        roc=_roc(summary),
+        roc=roc_picture(summary.curves) if summary.curves else None,
     )
 
 
@@ -243,13 +237,10 @@ def roc_figure(summary: Summary) -> Figure:
         raise InputError("plot: needs matplotlib, which is not installed: pip install matplotlib.") from None
     figure: Any = Drawing(figsize=(5.0, 4.6), layout="constrained")
     axes = figure.add_subplot(xscale="log", yscale="log", xlabel="false-positive rate", ylabel="true-positive rate")
-    lowest = 1.0
-    for attack in summary.attacks:
-        if attack.metrics is not None:
-            curve = attack.metrics.curve
-            lowest = min(lowest, 0.5 / curve.non_members)
-            (line,) = axes.plot(curve.fpr, curve.tpr, drawstyle="steps-post", label=attack.name)
-            axes.fill_between(curve.fpr, curve.low, curve.high, step="post", alpha=0.12, color=line.get_color(), lw=0)
+    lowest = min([1.0, *(0.5 / curve.non_members for curve in summary.curves.values())])
+    for name, curve in summary.curves.items():
+        (line,) = axes.plot(curve.fpr, curve.tpr, drawstyle="steps-post", label=name)
+        axes.fill_between(curve.fpr, curve.low, curve.high, step="post", alpha=0.12, color=line.get_color(), lw=0)
     axes.plot([lowest, 1], [lowest, 1], color="0.5", linestyle=":", label="chance")
     axes.set(xlim=(lowest, 1), ylim=(lowest, 1.05), title=summary.context.title)
     axes.legend(loc="lower right", frameon=False)

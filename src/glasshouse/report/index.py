@@ -42,19 +42,6 @@ class IndexedRun:
         written = self.summary.written
         return f"{written.astimezone(UTC):%Y-%m-%d %H:%M}" if written is not None else "not known"
 
-    @property
-    def model(self) -> str:
-        """What trained the model."""
-        return model_words(str(self.summary.context.settings.get("trainer", "")))
-
-    @property
-    def leak(self) -> str:
-        """The figure that the verdict is about; a dash where the run says nothing about its model."""
-        shown = self.summary.conclusion.measured
-        if shown is None or shown.rate is None:
-            return "–" if shown is None else f"AUC {shown.auc:.3f}"
-        return f"{percent(shown.rate.tpr)} at {rate(shown.rate.wanted)}"
-
 
 @dataclass(frozen=True)
 class RunIndex:
@@ -65,7 +52,7 @@ class RunIndex:
 
     def page(self, *, title: str) -> str:
         """One HTML page, to be saved in the folder that is indexed."""
-        return render_page("index.html.j2", title=title, index=self)
+        return render_page("index.html.j2", title=title, index=self, model_words=model_words)
 
 
 def index_runs(folder: Path | str) -> RunIndex:

@@ -6,7 +6,6 @@ import dataclasses
 import functools
 import json
 import math
-import re
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Any, get_type_hints
@@ -28,37 +27,34 @@ _KINDS = {  # of what is read as it is written
     for name, kind in get_type_hints(Summary).items()
     if name not in ("context", "attacks", "top_records", "written", "advice")
 }
+_KEYS = {  # what the file calls otherwise
+    "verdict_attack": "headline",
+    "random_members": "drawn",
+    "declared": "draw",
+    "mismatch": "unlike",
+    "quick_estimate": "estimate",
+}
+_OF_CONTEXT = ("warnings", "stored_records", "shadows", "mode", "seed", "fingerprint")
+_ALWAYS = (  # the keys of ``metrics.json``, in their order
+    *("format", "verdict", "strongest", "headline", "warnings", "notes", "records", "members", "fprs", "target"),
+    *("stored_records", "shadows", "mode", "seed", "fingerprint", "attacks", "left_out", "privacy", "drawn"),
+    *("top_records", "neighbourhoods", "groups", "worst_cell", "power", "unlike", "estimate"),
+)
+_OF_RUN = ("title", "about", "settings", "versions", "shadow_seconds", "author", "redacted")
 _RARE = ("texts", "draw", "risk")  # left out of the file where there is none
-_KEYS = {"verdict_attack": "headline", "random_members": "drawn", "mismatch": "unlike", "quick_estimate": "estimate"}
 
 
 def metrics_json(summary: Summary) -> dict[str, Any]:
     """Every figure; the same run gives the same text, so it holds no measured times."""
-    context, drawn, privacy = summary.context, summary.random_members, summary.privacy
-    as_read = ("verdict_attack", "random_members", "neighbourhoods", "groups", "worst_cell", "power", "quick_estimate")
-    dumped = {name: _dumped(_KINDS[name], getattr(summary, name)) for name in as_read}
-    return {
-        "format": FORMAT,
-        "verdict": summary.verdict,
-        "strongest": summary.strongest,
-        "headline": dumped["verdict_attack"],
-        "warnings": list(context.warnings),
-        "notes": list(summary.notes),
-        "records": summary.records,
-        "members": summary.members,
-        "fprs": list(summary.fprs),
-        "target": _target_json(context),
-        **{name: getattr(context, name) for name in ("stored_records", "shadows", "mode", "seed", "fingerprint")},
-        "attacks": {attack.name: _attack_json(attack) for attack in summary.attacks},
-        "left_out": dict(summary.left_out),
-        "privacy": privacy and _privacy_json(privacy),
-        "drawn": drawn and {**dumped["random_members"], "found": drawn.found, "sentence": drawn.sentence()},
-        "top_records": _dumped(Any, list(summary.top_records.rows())),
-        **{name: dumped[name] for name in ("neighbourhoods", "groups", "worst_cell", "power")},
-        "unlike": summary.mismatch,
-        "estimate": dumped["quick_estimate"],
-        **{name: _dumped(_KINDS[name], value) for name in _RARE if (value := getattr(summary, name)) is not None},
-    }
+    context, drawn = summary.context, summary.random_members
+    found = {_KEYS.get(name, name): _dumped(kind, getattr(summary, name)) for name, kind in _KINDS.items()}
+    found |= {name: _dumped(Any, getattr(context, name)) for name in _OF_CONTEXT}
+    found |= {"format": FORMAT, "target": _target_json(context)}
+    found["attacks"] = {attack.name: _attack_json(attack) for attack in summary.attacks}
+    found["privacy"] = summary.privacy and _privacy_json(summary.privacy)
+    found["drawn"] = drawn and {**found["drawn"], "found": drawn.found, "sentence": drawn.sentence()}
+    found["top_records"] = _dumped(Any, list(summary.top_records.rows()))
+    return {key: found[key] for key in (*_ALWAYS, *(key for key in _RARE if found[key] is not None))}
 
 
 def run_json(summary: Summary) -> dict[str, Any]:
@@ -86,35 +82,28 @@ def advice_json(advice: Advice) -> dict[str, Any]:
 
 def summary_from(metrics: Mapping[str, Any], run: Mapping[str, Any]) -> Summary:
     """The summary again; fails in some way if something is missing or wrong, so call it behind a door."""
-    seconds = run.get("seconds", {})
-    attacks = tuple(_attack_from(name, plain, seconds[name]) for name, plain in metrics["attacks"].items())
-    told = {name: metrics[name] for name in ("shadows", "mode", "seed", "fingerprint", "warnings", "stored_records")}
-    told |= dict(metrics["target"])
-    told |= {name: run[name] for name in ("title", "about", "settings", "versions", "shadow_seconds")}
-    told |= {name: run[name] for name in ("author", "redacted") if name in run}  # runs of before have neither
-    plain = {"estimate": None, "unlike": False, **dict.fromkeys(_RARE), **metrics}  # not every run has them
-    if privacy := plain["privacy"]:
-        plain["privacy"] = {**privacy, "epsilon": privacy["epsilon_lower_bound"] or 0.0}  # null: it is withheld
-    read = {name: _adapter(kind).validate_python(plain[_KEYS.get(name, name)]) for name, kind in _KINDS.items()}
-    rows = list(metrics["top_records"])
-    if not attacks or metrics["strongest"] not in metrics["attacks"]:
+    if lost := [key for key in _ALWAYS if key not in metrics]:
+        raise KeyError(lost[0])
+    privacy, rows = metrics["privacy"], list(metrics["top_records"])
+    if privacy:
+        privacy = {**privacy, "epsilon": privacy["epsilon_lower_bound"] or 0.0}  # null: it is withheld
+    plain = {**dict.fromkeys(_RARE), **metrics, "privacy": privacy}
+    told = {name: metrics[name] for name in _OF_CONTEXT} | dict(metrics["target"])
+    told |= {name: run[name] for name in _OF_RUN}
+    if not metrics["attacks"] or metrics["strongest"] not in metrics["attacks"]:
         raise ValueError("it does not name a strongest attack")
     return Summary(
         context=_adapter(Context).validate_python(told),
-        attacks=attacks,
-        top_records=Table(
-            {_STEADY.sub("_stability", name): [row[name] for row in rows] for name in (rows[0] if rows else ())}
-        ),
-        written=moment(run.get("written")),
+        attacks=tuple(_attack_from(name, one, run["seconds"][name]) for name, one in metrics["attacks"].items()),
+        top_records=Table({name: [row[name] for row in rows] for name in (rows[0] if rows else ())}),
+        written=moment(run["written"]),
         advice=_adapter(Advice | None).validate_python(run.get("advice")),
-        **read,
+        **{name: _adapter(kind).validate_python(plain[_KEYS.get(name, name)]) for name, kind in _KINDS.items()},
     )
 
 
-def moment(told: object) -> datetime | None:
-    """When a run was saved, from what ``run.json`` says; None for runs of versions that did not write it."""
-    if told is None:
-        return None
+def moment(told: object) -> datetime:
+    """When a run was saved, from what ``run.json`` says."""
     found = datetime.fromisoformat(told) if isinstance(told, str) else None
     if found is None:
         raise ValueError("written is not a date")
@@ -143,7 +132,7 @@ def _attack_json(attack: AttackFigures) -> dict[str, Any]:
 
 
 def _attack_from(name: str, plain: Mapping[str, Any], seconds: float) -> AttackFigures:
-    """One attack again; a run of an earlier version may lack a figure that is described today."""
+    """One attack again; a figure that is not finite was left out."""
     figures = {
         figure: (plain[figure], plain[f"{figure}_interval"])
         for figure, described in FIGURES.items()
@@ -182,7 +171,6 @@ _SHARES = frozenset(  # besides the figures that are described in `FIGURES`, eac
         *("finer_rate", "auc_held", "tpr_held", "by_target", "by_others"),
     }
 )
-_STEADY = re.compile("_steady$")  # what runs of earlier versions call the stability of a record
 _MOST = 10**15  # of a count; larger ones are not exact as numbers on a page
 _AS_THEY_ARE = frozenset({"parameters", "settings"})  # what a user chose
 

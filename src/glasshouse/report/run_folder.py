@@ -94,8 +94,9 @@ def read_run(folder: Path | str) -> Summary:
             what = "is a file; give the folder of a run." if folder.exists() else "there is no such run folder."
             raise InputError(f"{folder}: {what}")
     run = _read(folder / "run.json")
-    with guarded(f"{folder / 'run.json'}: written", what="a date", advice=_AGAIN):
-        moment(run.get("written"))
+    if "written" in run:
+        with guarded(f"{folder / 'run.json'}: written", what="a date", advice=_AGAIN):
+            moment(run["written"])
     _check_files(folder, run.get("files"))
     metrics = _read(folder / "metrics.json")
     with guarded(folder / "metrics.json", what="a run's figures", advice=_AGAIN):

@@ -21,37 +21,55 @@ from glasshouse.report.context import Context
 from glasshouse.report.decision.conclusion import Conclusion, Look, VerdictFigures, concluded, evidence_of
 from glasshouse.report.figures import AttackFigures
 from glasshouse.report.pictures.neighbourhood import Neighbourhood
+from glasshouse.report.pictures.scores import Curve
 
 _FIRST = 5  # records that a terminal shows
 
 
-@dataclass(frozen=True)
-class Summary:
+@dataclass(frozen=True, kw_only=True, eq=False)
+class AuditFindings:
+    """What an audit found that a report shows as it is.
+
+    Args:
+        context: what was audited, and how.
+        fprs: the wanted false-positive rates.
+        privacy: what the attacks show about ε; None if the members are not known.
+        left_out: attacks that gave no outcome, by name, each with the reason.
+        random_members: whether members can be told from others without the target; None if that could not be tested.
+        quick_estimate: with one or no shadow model, an estimate of what eight would find; None otherwise.
+        advice: defences that were measured for this model; None if none were.
+        declared: the declared draw of the members, and what speaks against it; None if none was declared.
+    """
+
+    context: Context
+    fprs: tuple[float, ...]
+    privacy: PrivacyVerdict | None
+    left_out: Mapping[str, str] = field(default_factory=dict)
+    random_members: RandomMembers | None = None
+    quick_estimate: QuickEstimate | None = None
+    advice: Advice | None = None
+    declared: DeclaredDraw | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Summary(AuditFindings):
     """Everything that a report shows. It stays small for any number of records."""
 
-    context: Context  # what was audited, and how
     verdict: str  # in a few sentences
     attacks: tuple[AttackFigures, ...]
     strongest: str  # the attack that the verdict is about, by name; the first, if the members are not known
-    fprs: tuple[float, ...]  # the wanted false-positive rates
     members: int | None  # how many members were audited; None if not known
     records: int  # how many records
-    privacy: PrivacyVerdict | None  # what the attacks show about ε; None if the members are not known
     notes: tuple[str, ...]  # what else a reader has to know
     top_records: Table  # the records most at risk by the strongest attack; empty where no leak is shown
     verdict_attack: VerdictFigures | None = None  # the figures behind the verdict; None if the members are not known
     neighbourhoods: tuple[Neighbourhood, ...] = ()  # of the first of them, in their order; empty without a graph
-    left_out: Mapping[str, str] = field(default_factory=dict)  # attacks that gave no outcome, each with the reason
-    random_members: RandomMembers | None = None  # whether members differ without the target; None if not tested
     groups: tuple[GroupLeak, ...] = ()  # by the strongest attack; empty if the members are not known
     worst_cell: WorstCell | None = None  # the most exposed group or combination of two; None if none is, beyond chance
     power: Power | None = None  # which leak this audit could have shown; None if the members are not known
-    quick_estimate: QuickEstimate | None = None  # of what eight shadow models would find; None with two or more
     mismatch: bool = False  # the target answers unlike its shadow models, so that what comes from these is withheld
     texts: TextLeak | None = None  # what a language model knows by heart; None for other models
     written: datetime | None = None  # when the run was saved; None if it was not
-    advice: Advice | None = None  # defences that were measured for this model; None if none were
-    draw: DeclaredDraw | None = None  # the declared draw of the members; None if none was declared
     risk: RiskFigures | None = None  # how unequal the risk of units is; None for records
 
     def __repr__(self) -> str:
@@ -63,16 +81,15 @@ class Summary:
         found = self.verdict_attack
         looks: Iterable[Look] = ()
         # their intervals are of single units
-        if found is not None and self.members is not None and (self.draw is None or not self.draw.cluster):
+        if found is not None and self.members is not None and (self.declared is None or not self.declared.cluster):
             counts = {"members": self.members, "others": self.records - self.members}
             looks = evidence_of(found, self.attack(found.attack), self.privacy, self.worst_cell, **counts)
-        return concluded(found, self.context, mismatch=self.mismatch, evidence=looks, draw=self.draw)
+        return concluded(found, self.context, mismatch=self.mismatch, evidence=looks, draw=self.declared)
 
     @property
-    def unreached(self) -> bool:
-        """Whether some attack cannot reach a wanted rate because of tied scores."""
-        measured = [attack.metrics for attack in self.attacks if attack.metrics is not None]
-        return any(not rate.reached for metrics in measured for rate in metrics.rates)
+    def curves(self) -> dict[str, Curve]:
+        """The ROC of each attack that was measured, by its name."""
+        return {attack.name: attack.metrics.curve for attack in self.attacks if attack.metrics is not None}
 
     @property
     def first_records(self) -> Table:

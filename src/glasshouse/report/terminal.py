@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from rich.console import Console
 from rich.markup import escape
@@ -158,19 +158,20 @@ _SPECIAL = {
 def latex_table(summary: Summary) -> str:
     """One row per attack: AUC and TPR at each FPR, in percent, with intervals."""
     columns = columns_at("latex", summary.attacks, summary.fprs)
-    heads = ["attack", *(f"{one.words} (%)" if one.unit else one.words for one in columns)]
-    lines = [
-        rf"\begin{{tabular}}{{l{'r' * len(columns)}}}",
-        r"\toprule",
-        " & ".join(latex_text(head).replace(r" \%", r"\,\%") for head in heads) + r" \\",
-        r"\midrule",
-    ]
+    heads = [latex_text(head).replace(r" \%", r"\,\%") for head in ("attack", *(one.heading for one in columns))]
+    form = r"{value} {{\scriptsize [{low}, {high}]}}"
+    rows = []
     for attack in summary.attacks:
-        cells = [
-            column.text(column.of(attack), r"{value} {{\scriptsize [{low}, {high}]}}", missing="") for column in columns
-        ]
-        lines.append(" & ".join([latex_text(attack.name), *(cell.replace(" %", r"\,\%") for cell in cells)]) + r" \\")
-    return "\n".join([*lines, r"\bottomrule", r"\end{tabular}", ""])
+        cells = [one.text(one.of(attack), form, missing="").replace(" %", r"\,\%") for one in columns]
+        rows.append([latex_text(attack.name), *cells])
+    return booktabs(heads, rows)
+
+
+def booktabs(heads: Sequence[str], rows: Iterable[Sequence[str]], *, above: Sequence[str] = ()) -> str:
+    """A table of LaTeX (booktabs) whose first column is text; ``above`` are lines before the heads."""
+    head, *lines = [" & ".join(row) + r" \\" for row in (heads, *rows)]
+    start = [rf"\begin{{tabular}}{{l{'r' * (len(heads) - 1)}}}", r"\toprule", *above, head, r"\midrule"]
+    return "\n".join([*start, *lines, r"\bottomrule", r"\end{tabular}", ""])
 
 
 def latex_text(text: str) -> str:

@@ -15,40 +15,14 @@ from glasshouse.evaluation.leakage import Way
 from glasshouse.evaluation.privacy.claim import LOOK_ERROR
 from glasshouse.report.context import Context
 from glasshouse.report.figures import AttackFigures, RateFigure, rate_figure
-from glasshouse.report.format import percent, rate, whole
+from glasshouse.report.format import percent, rate, texts_beside, whole
 
 Strength = Literal["weak", "clear", "strong"]
 Reason = Literal["warning", "members unknown", "members not random", "no draw", "mismatch", "few models"]
 
 _WEAK, _STRONG = 0.01, 0.001  # p-values
 _FEW = 4  # shadow models; with fewer the attacks are weak, and finding nothing says little
-_WHY: dict[Reason, tuple[str, str]] = {  # in a few words, and in a sentence
-    "warning": (
-        "the input of the audit has a fault",
-        "The input of the audit has a fault, which the warning above describes.",
-    ),
-    "members unknown": (
-        "the members of the target are not known",
-        "It is not known which records trained the model, so nothing could be measured.",
-    ),
-    "members not random": (
-        "members were not drawn at random",
-        "The training data differ in kind from the non-members, so nothing here shows what the model reveals.",
-    ),
-    "no draw": (
-        "no random draw of the members was declared",
-        "No random draw of the members was declared, so no test can tell what the model reveals from what members are.",
-    ),
-    "mismatch": (
-        "the target answers unlike its shadow models",
-        "The model answers differently from its shadow models, so the attacks were weaker than they could be. A leak "
-        "that they show is real; one that they do not show may exist too.",
-    ),
-    "few models": (
-        "there are too few shadow models",
-        "With {shadows} shadow models the attacks are weak, so a negative result says little.",
-    ),
-}
+_WHY: dict[str, dict[str, str]] = texts_beside(__file__)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,7 +63,7 @@ class VerdictFigures:
 
     @property
     def carrier(self) -> str:
-        """The figure that has the p-value, in words; empty where no leak is shown, or in runs of before."""
+        """The figure that has the p-value, in words; empty where no leak is shown."""
         if not self.leak or not self.shown_by:
             return ""
         kind, _, at = self.shown_figure.partition("@")
@@ -165,12 +139,12 @@ class Conclusion:
     @property
     def why(self) -> str:
         """The weightiest reason in a sentence; empty if there is none."""
-        return _WHY[self.reasons[0]][1].format(shadows=self.shadows or "no") if self.reasons else ""
+        return _WHY[self.reasons[0]]["why"].format(shadows=self.shadows or "no") if self.reasons else ""
 
     @property
     def why_in_short(self) -> str:
         """The weightiest reason in a few words; empty if there is none."""
-        return _WHY[self.reasons[0]][0] if self.reasons else ""
+        return _WHY[self.reasons[0]]["short"] if self.reasons else ""
 
     @property
     def lists_records(self) -> bool:

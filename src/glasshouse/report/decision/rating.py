@@ -80,8 +80,8 @@ def _of_people(summary: Summary) -> tuple[str, ...]:
     told = []
     if summary.risk is not None:
         told.append(summary.risk.sentence(summary.unit.removesuffix("s")))
-    if summary.draw is not None and (summary.draw.contradicted or not summary.draw.random):
-        told.append(summary.draw.evidence())
+    if (draw := summary.declared) is not None and (draw.contradicted or not draw.random):
+        told.append(draw.evidence())
     return tuple(told)
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from glasshouse.core.table import Table
 from glasshouse.evaluation import PrivacyVerdict
 from glasshouse.evaluation.declared import DeclaredDraw
 from glasshouse.evaluation.groups import GroupLeak, WorstCell
@@ -15,7 +14,7 @@ from glasshouse.evaluation.thresholds import DISCOVERY_LEVEL
 from glasshouse.report.context import Context
 from glasshouse.report.decision.conclusion import VerdictFigures
 from glasshouse.report.figures import AttackFigures, RateFigure
-from glasshouse.report.format import percent, rate, table_of, whole
+from glasshouse.report.format import percent, rate, whole
 
 _SHOWN: dict[bool | None, str] = {
     True: "A leak is shown",
@@ -216,25 +215,3 @@ def power_sentences(power: Power) -> tuple[str, str]:
         f"{rate(power.finer_rate)} FPR that rests on ten false positives, {whole(power.non_members_for_rate)} "
         f"non-members.",
     )
-
-
-def accusation_table(attacks: Sequence[AttackFigures]) -> Table:
-    """One row per attack, threshold and prior."""
-    return table_of(
-        {
-            "attack": attack.name,
-            "wanted_fpr": one.wanted,
-            "prior": precision.prior,
-            "precision": precision.value,
-            "precision_interval": precision.interval,
-            **{name: value for name, value in vars(one).items() if name not in ("wanted", "precisions")},
-        }
-        for attack in attacks
-        for one in attack.accusations
-        for precision in one.precisions
-    )
-
-
-def group_leak_table(groups: Sequence[GroupLeak]) -> Table:
-    """One row per group."""
-    return table_of(map(vars, groups))

@@ -1,4 +1,4 @@
-"""``python -m glasshouse.cli``."""
+"""``python -m glasshouse``."""
 
 from glasshouse.cli import main
 
