@@ -6,7 +6,6 @@ import dataclasses
 import functools
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from numbers import Real
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +32,7 @@ from glasshouse.auditing.steps import (
     settings_of,
     train_shadows,
 )
-from glasshouse.auditing.trials import audit_and_advise
+from glasshouse.auditing.trials import audit_and_advise, check_minutes
 from glasshouse.compute import Compute
 from glasshouse.core.arrays import BoolArray, IntArray
 from glasshouse.core.errors import InputError
@@ -158,10 +157,7 @@ def audit(
     began = time.perf_counter()
     check_one_graph(data)
     graph = checked_graph(data)
-    if minutes is not None and not _is_time(minutes):
-        raise InputError(
-            f"minutes: {minutes!r} is not a positive number; give the minutes that the audit may take, such as 15."
-        )
+    check_minutes(minutes, place="minutes")
     check_setting(setting)
     check_options(attacker, evaluation, "a graph")
     count = int(data.num_nodes)
@@ -191,9 +187,9 @@ def audit(
     if model is not None:  # one that cannot answer is refused before shadow models are trained
         given = profile_models([model], seen, parts=False)
         next(node_logits(given, seen))
-    # a first scene without models checks nodes and ids before the long work
+    # a first scene, whose empty model is never asked, checks nodes and ids before the long work
     common: dict[str, Any] = {"nodes": chosen.nodes, "ids": names, "setting": setting}
-    empty = Scene(seen, _nobody, [], np.empty((0, count), dtype=np.bool_), **common)
+    empty = Scene(seen, GNN([]), [], np.empty((0, count), dtype=np.bool_), **common)
     _check_kinds(truth[empty.nodes])
     counted = truth[empty.nodes]
     counted = counted if units is None else units.at(empty.nodes).members(counted, place="members")
@@ -407,15 +403,6 @@ def _oddities(data: Data) -> list[str]:
     if not np.array_equal(there, back):
         found.append("edges in one direction only")
     return [f"The graph has {' and '.join(found)}, handled as PyTorch Geometric does."] if found else []
-
-
-def _nobody(x: Any, edge_index: Any, /) -> Any:
-    raise AssertionError("the scene without models is only checked, never asked")
-
-
-def _is_time(minutes: Any) -> bool:
-    """Whether this is a finite number above zero; True and "15" are not."""
-    return not isinstance(minutes, bool) and isinstance(minutes, Real) and 0 < float(minutes) < np.inf
 
 
 @register_defences("GNNTrainer")

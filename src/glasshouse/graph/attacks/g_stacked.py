@@ -17,7 +17,6 @@ from glasshouse.attacks import Judgement, QueryCount, register
 from glasshouse.attacks.cross_fit import unlike_warning
 from glasshouse.attacks.learners import Boosted, Learner, Linear, Network
 from glasshouse.attacks.prior import with_prior
-from glasshouse.attacks.regressed import record_folds
 from glasshouse.attacks.stacked import StackedParameters
 from glasshouse.core.arrays import BoolArray, FloatArray
 from glasshouse.core.errors import InputError
@@ -109,30 +108,8 @@ class GStacked(StackedParameters, GraphAttack):
         """The same attack with its posterior learned from the scene's pool; it does not look at the target."""
         if self.fit_ is not None:
             return self
-        nodes = int(scene.data.num_nodes)
         with scene.keeping():
-            pool = ask_pool(
-                scene,
-                mode=self.mode,
-                samples=self.samples[0],
-                most=max(self.samples),
-                targets=self.targets,
-                sampled_models=self.sampled_models,
-                engine=self.engine,
-                seed=self.seed,
-                without=tuple(self.without),
-            )
-            found = learn(
-                pool,
-                parameters=self._parameters,
-                samples=self.samples[1:],
-                learners=self._learners,
-                early={"linear": self.linear, "network": self.early},
-                folds=record_folds(nodes, mode=self.mode, folds=self.folds, seed=self.seed)[pool.at],
-                seed=self.seed,
-                jobs=self.jobs,
-            )
-        return dataclasses.replace(self, fit_=found)
+            return dataclasses.replace(self, fit_=learn(ask_pool(scene, self)))
 
     def learned(self, scene: Scene) -> Learned:
         """What was learned from the scene's pool; refused if the attack learned from another pool."""
