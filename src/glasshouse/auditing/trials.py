@@ -56,7 +56,7 @@ def check_advisable(data: Any, *, shadows: int, minutes: float | None, place: st
 
 def check_minutes(minutes: Any, *, place: str) -> None:
     """Refuse what is not a time, None for none; True and "15" are not."""
-    given = isinstance(minutes, Real) and not isinstance(minutes, bool) and 0 < float(minutes) < float("inf")
+    given = not isinstance(minutes, bool) and isinstance(minutes, Real) and 0 < float(minutes) < float("inf")
     if minutes is not None and not given:
         raise InputError(f"{place}: {minutes!r} is not a positive number; give minutes, such as 15.")
 

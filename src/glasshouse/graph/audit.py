@@ -190,10 +190,9 @@ def audit(
     # a first scene, whose empty model is never asked, checks nodes and ids before the long work
     common: dict[str, Any] = {"nodes": chosen.nodes, "ids": names, "setting": setting}
     empty = Scene(seen, GNN([]), [], np.empty((0, count), dtype=np.bool_), **common)
-    _check_kinds(truth[empty.nodes])
     counted = truth[empty.nodes]
     counted = counted if units is None else units.at(empty.nodes).members(counted, place="members")
-    fprs = checked_rates(evaluation.fprs, counted)
+    fprs = checked_rates(evaluation.fprs, counted, of="audited nodes")
     columns = as_groups(evaluation.groups, count)
     made = chosen_attacks(
         attacks, offers=("records", "graph"), nodes=empty.nodes, mode=mode, prior=attacker.prior, seed=seed, fprs=fprs
@@ -291,15 +290,6 @@ def components(edges: IntArray, count: int) -> IntArray:
     """[n] the connected component of each of so many nodes, from edges [2, E] in either direction."""
     joined = csr_array((np.ones(edges.shape[1]), (edges[0], edges[1])), shape=(count, count))
     return np.asarray(connected_components(joined, directed=False)[1], dtype=np.int64)
-
-
-def _check_kinds(audited: BoolArray) -> None:
-    """Refuse audited nodes, [n] whether each is a member, of one kind alone: before the training, and once."""
-    if audited.all() or not audited.any():
-        kind = "members" if audited.any() else "non-members"
-        raise InputError(
-            f"nodes: all {len(audited)} audited nodes are {kind}; rates need members and non-members. Audit more nodes."
-        )
 
 
 def _least(fprs: Sequence[float], members: BoolArray) -> int:

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from scipy.special import expit, logit
 
 from glasshouse.attacks.attack import Attack, Judgement, QueryCount, V
-from glasshouse.attacks.prior import check_prior
+from glasshouse.attacks.prior import as_prior, check_prior
 from glasshouse.core.arrays import BoolArray, FloatArray
 from glasshouse.core.errors import InputError
 from glasshouse.evidence import Kind, Mode
@@ -38,9 +38,6 @@ class GraphAttack(Attack[Scene]):
     def toggles(self) -> bool:
         """Whether it computes the rule by a fast engine, which an audit then compares with the rule as written."""
         return getattr(self, "engine", "reference") != "reference"
-
-    def check(self, members: BoolArray) -> None:
-        """Refuse a pool [K, nodes] that it cannot use, before anything is trained; most can use any pool."""
 
 
 class Drawn(NamedTuple):
@@ -128,12 +125,7 @@ class ToggleRule(Attack[V]):
         rule = self.prior_rules[self.prior] if isinstance(self.prior, str) else self.prior
         given = rule(view) if callable(rule) else rule
         check_prior(given)
-        prior = np.asarray(given, dtype=np.float64)
-        if prior.shape not in ((), (count,)):
-            raise InputError(
-                f"prior: {prior.size} numbers for {count} {self.judged}; give one, or one for each of them."
-            )
-        return np.broadcast_to(prior, (count,))
+        return np.broadcast_to(as_prior(given, count, of=self.judged), (count,))
 
     def _log_odds(self, view: V, signals: FloatArray, usable: BoolArray | None) -> FloatArray:
         """Log-odds without the prior under each sampled truth, [M, N], from signals [1 + K, M, N]."""

@@ -7,7 +7,7 @@ nothing has a part in the order.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
@@ -21,6 +21,7 @@ from glasshouse.attacks.cross_fit import (
     LARGEST_UNLIKENESS,
     CrossFit,
     Likeness,
+    Rows,
     clearly_finds,
     count_fits,
     cross_fit,
@@ -266,14 +267,15 @@ def learn(pool: PoolSignals) -> Learned:
     targets, groups, attack = pool.plan.targets, pool.plan.groups, pool.attack
     folds = record_folds(pool.members.shape[1], mode=attack.mode, folds=attack.folds, seed=attack.seed)[pool.at]
     known = Learned(pool=pool)
-    early = {"linear": attack.linear, "network": attack.early}  # they only draw training sets, so they may be quicker
-    rounds: list[Mapping[str, Learner]] = [*[early] * len(known.samples), attack._learners]
+    # rounds before the last only draw training sets, so their learners may be quicker
+    early: dict[str, Learner] = {"linear": attack.linear, "network": attack.early}
+    rounds = [*[early] * len(known.samples), attack._learners]
     total = sum(len(targets) + count_fits(groups, folds, list(each)) for each in rounds)
     with open_bar(total=total, label="Learning from simulated targets", unit="steps") as done:
         for number, each in enumerate(rounds):
             rows = known.simulated(done)
             fit = cross_fit(
-                lambda target, records, rows=rows: rows[target, records],
+                _looked_up(rows),
                 pool.members[targets][:, pool.at],
                 groups=groups,
                 folds=folds,
@@ -284,3 +286,8 @@ def learn(pool: PoolSignals) -> Learned:
             )
             known = dataclasses.replace(known, rounds=(*known.rounds, fit))
     return known
+
+
+def _looked_up(rows: FloatArray) -> Rows:
+    """Rows [T, J, F] that are all kept."""
+    return lambda target, records: rows[target, records]

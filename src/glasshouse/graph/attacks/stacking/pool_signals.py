@@ -138,9 +138,10 @@ class PoolSignals:
         It has log-odds [J] from the round before, except in the first round, and perhaps known `plain_features`.
         """
         chosen = np.flatnonzero(np.isin(sampled.rows, references))
+        alone, whole = self._evidence(plain, references)
         return TargetSignals(
-            alone=self._evidence(plain.alone, self.plain.alone, references),
-            whole=self._evidence(plain.whole, self.plain.whole, references),
+            alone=alone,
+            whole=whole,
             target=sampled.target,
             references=sampled.references.of(chosen.tolist()),
             members=self.members[sampled.rows[chosen]][:, self.at],
@@ -150,10 +151,7 @@ class PoolSignals:
 
     def plain_features(self, asked: Sequence[tuple[PlainAnswers, NDArray[np.intp]]]) -> list[Features]:
         """Features that are the same in every round, of several targets: plain answers and references of each."""
-        both = [
-            (self._evidence(own.alone, self.plain.alone, rows), self._evidence(own.whole, self.plain.whole, rows))
-            for own, rows in asked
-        ]
+        both = [self._evidence(*each) for each in asked]
         odds = None if self.asked is None else [self._base_odds(*each) for each in asked]
         return plain_features(both, self.context, mode=self.attack.mode, odds=odds)
 
@@ -185,9 +183,12 @@ class PoolSignals:
             raise InputError(f"without: {', '.join(without)} leave nothing to learn from; keep one of them.")
         return np.stack(list(found.values()), axis=1)
 
-    def _evidence(self, target: FloatArray, pool: FloatArray, references: NDArray[np.intp]) -> Evidence:
-        losses, members, at = pool[references], self.members[references], self.at
-        return Evidence(target_loss=target[0][at], shadow_loss=losses[:, at], shadow_members=members[:, at])
+    def _evidence(self, plain: PlainAnswers, references: NDArray[np.intp]) -> tuple[Evidence, Evidence]:
+        """About the asked nodes, each queried alone and in the whole graph."""
+        members, at = self.members[references][:, self.at], self.at
+        pairs = zip(plain, self.plain, strict=True)
+        alone, whole = (Evidence(target[0][at], pool[references][:, at], members) for target, pool in pairs)
+        return alone, whole
 
 
 def plain_answers(scene: Scene) -> tuple[PlainAnswers, PlainAnswers]:
