@@ -186,8 +186,10 @@ class PoolSignals:
     def _evidence(self, plain: PlainAnswers, references: NDArray[np.intp]) -> tuple[Evidence, Evidence]:
         """About the asked nodes, each queried alone and in the whole graph."""
         members, at = self.members[references][:, self.at], self.at
-        pairs = zip(plain, self.plain, strict=True)
-        alone, whole = (Evidence(target[0][at], pool[references][:, at], members) for target, pool in pairs)
+        alone, whole = (
+            Evidence(target_loss=target[0][at], shadow_loss=pool[references][:, at], shadow_members=members)
+            for target, pool in zip(plain, self.plain, strict=True)
+        )
         return alone, whole
 
 
