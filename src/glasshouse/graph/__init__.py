@@ -10,14 +10,14 @@ with _needs_extra("glasshouse.graph", package="torch_geometric", extra="graph"):
 
 from glasshouse.graph.attacks.g_base import GBASE as GBASE
 from glasshouse.graph.attacks.g_base import TemperedGBASE as TemperedGBASE
-from glasshouse.graph.attacks.g_classifier import GClassifier as GClassifier
 from glasshouse.graph.attacks.g_edge import EdgeFeatures as EdgeFeatures
 from glasshouse.graph.attacks.g_edge import EdgeInfluence as EdgeInfluence
 from glasshouse.graph.attacks.g_edge import EdgePosteriors as EdgePosteriors
 from glasshouse.graph.attacks.g_edge import GEdge as GEdge
-from glasshouse.graph.attacks.g_regressed import GRegressed as GRegressed
 from glasshouse.graph.attacks.g_stacked import GStacked as GStacked
 from glasshouse.graph.attacks.graph_attack import GraphAttack as GraphAttack
+from glasshouse.graph.attacks.two_queries import GClassifier as GClassifier
+from glasshouse.graph.attacks.two_queries import GRegressed as GRegressed
 from glasshouse.graph.audit import audit as audit
 from glasshouse.graph.data.attacker_view import node_prior as node_prior
 from glasshouse.graph.data.attacker_view import noisy_edges as noisy_edges

@@ -14,7 +14,7 @@ from scipy.special import expit, logit
 from glasshouse.attacks.attack import Attack, Judgement, QueryCount, V
 from glasshouse.attacks.prior import as_prior, check_prior
 from glasshouse.core.arrays import BoolArray, FloatArray
-from glasshouse.core.errors import InputError
+from glasshouse.core.errors import InputError, number_faults, raise_faults
 from glasshouse.evidence import Kind, Mode
 from glasshouse.graph.sampling.posterior import log_odds
 from glasshouse.graph.sampling.samplers import SAMPLERS, GroundTruth, Sampler, Samples, SamplingRequest
@@ -78,8 +78,7 @@ class ToggleRule(Attack[V]):
     def __post_init__(self) -> None:
         if isinstance(self.sampler, str):
             SAMPLERS.find(self.sampler)
-        if self.samples < 1:
-            raise InputError(f"samples: {self.samples}; use 1 or more.")
+        raise_faults(number_faults(self, at_least={"samples": 1, "passes": 1}))
         if isinstance(self.prior, str) and self.prior not in self.prior_rules:
             known = "".join(f' or "{name}"' for name in self.prior_rules)
             raise InputError(f"prior: {self.prior!r} is not known. Use a number{known}.")

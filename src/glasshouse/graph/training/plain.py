@@ -198,7 +198,9 @@ class LossModel(nn.Module):
         x = data.x[:, : self.columns]
         x = x if self.kind == torch.float32 else x.to(self.kind)
         values = {name: data[name] for name, _ in self.arguments.held}
-        return self.arguments.call(self.model, Data(x=x, edge_index=data.edge_index, **values))
+        if self.arguments.takes_data:
+            return self.model(Data(x=x, edge_index=data.edge_index, **values))
+        return self.model(x, data.edge_index, **{place: values[name] for place, name in self.arguments.bound})
 
 
 def with_outcomes(data: Data, loss: Loss) -> tuple[CheckedGraph, Callable[[Any], LossModel]]:

@@ -18,7 +18,7 @@ from torch_geometric.data import Data
 from torch_geometric.nn import GCNConv
 
 from glasshouse.core.arrays import BoolArray
-from glasshouse.core.errors import InputError, raise_faults
+from glasshouse.core.errors import InputError, number_faults, raise_faults
 from glasshouse.core.randomness import seed_for
 from glasshouse.data import Population, as_members
 from glasshouse.graph.data.population import induced
@@ -143,17 +143,8 @@ class GNNTrainer(NodeTrainer):
     network: Network = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        faults = [
-            f"{name}: {getattr(self, name)} is too small; use 1 or more."
-            for name in ("hidden", "layers", "epochs")
-            if getattr(self, name) < 1
-        ]
-        shares = {"dropout": self.dropout, "edge_dropout": self.edge_dropout}
-        faults += [
-            f"{name}: {share} is not a share below 1; use a number such as 0.5."
-            for name, share in shares.items()
-            if not 0.0 <= share < 1.0
-        ]
+        least = {"hidden": 1, "layers": 1, "epochs": 1}
+        faults = number_faults(self, at_least=least, shares=("dropout", "edge_dropout"))
         if self.setting not in ("inductive", "transductive"):
             faults.append(f'setting: "{self.setting}" is not known. Use "inductive" or "transductive".')
         try:

@@ -6,9 +6,9 @@ None of it depends on a target; a target's own answers are put beside it.
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -16,12 +16,15 @@ from numpy.typing import NDArray
 from torch_geometric.data import Data
 
 from glasshouse.attacks.cross_fit import ENOUGH, TargetPlan, plan_targets
-from glasshouse.attacks.stacked import Features
+from glasshouse.attacks.learners import Boosted, Learner, Linear, Network
+from glasshouse.attacks.stacked import Features, StackedParameters
 from glasshouse.core.arrays import BoolArray, FloatArray, IntArray
 from glasshouse.core.errors import InputError
 from glasshouse.core.randomness import generator, some_of
+from glasshouse.core.registry import did_you_mean
 from glasshouse.evidence import Evidence
 from glasshouse.graph.attacks.stacking.features import (
+    SIGNALS,
     GraphContext,
     SampledAnswers,
     TargetSignals,
@@ -35,10 +38,36 @@ from glasshouse.graph.rule.toggling import question_about, settled_engine, toggl
 from glasshouse.graph.sampling.posterior import log_odds
 from glasshouse.graph.scene import Scene
 
-if TYPE_CHECKING:
-    from glasshouse.graph.attacks.g_stacked import GStacked
-
 TEACHING = 20_000  # nodes to learn from: with simulated targets, about as many pairs as teach anything (`ENOUGH`)
+
+
+@dataclass(frozen=True, kw_only=True)
+class GStackedParameters(StackedParameters):
+    """Parameters of `GStacked`, where they are explained."""
+
+    samples: tuple[int, ...] = (8, 2, 8)
+    sampled_models: int = 32
+    boosted: Boosted = field(default_factory=lambda: Boosted(rounds=60, share=0.15, guide=Linear(examples=20_000)))
+    network: Network = field(default_factory=Network)
+    early: Network = field(default_factory=lambda: Network(nets=1, epochs=6, examples=50_000))
+    without: Sequence[str] = ()
+    engine: str = "auto"
+
+    def __post_init__(self) -> None:
+        if not self.samples or min(self.samples) < 1:
+            raise InputError(f"samples: {self.samples}; use one or more rounds of 1 or more.")
+        if isinstance(self.without, str) or not isinstance(self.without, Sequence):
+            raise InputError(f"without: {self.without!r} is not a list; give a list of names of signals.")
+        unknown = [str(name) for name in self.without if name not in SIGNALS]
+        if unknown:
+            raise InputError(f'without: no signal is called "{unknown[0]}".{did_you_mean(unknown[0], SIGNALS)}')
+        for name in ("samples", "without"):  # a list of the caller may change later, but what was learned would not
+            object.__setattr__(self, name, tuple(getattr(self, name)))
+        super().__post_init__()
+
+    @property
+    def _learners(self) -> dict[str, Learner]:
+        return {"linear": self.linear, "network": self.network, "boosted": self.boosted}
 
 
 class PlainAnswers(NamedTuple):
@@ -73,7 +102,7 @@ class PoolSignals:
     plain: PlainAnswers  # of all shadow models, [K, n] each
     masks: BoolArray  # [M, n] training sets drawn without looking at any model; they are used for all targets
     sampled: SampledAnswers  # of the sampled models under these masks, [S, M, J] each
-    attack: GStacked  # its parameters
+    attack: GStackedParameters  # its parameters
     settled: str  # the engine for questions about the pool's own models, chosen for all of them together
     asked: IntArray | None = None  # [J] the asked nodes, ascending; None for all of them, J = n
 
@@ -219,7 +248,7 @@ def draw_training_sets(chances: FloatArray, *, samples: int, random: np.random.G
     return np.asarray((parts + random.random(parts.shape)) / samples < chances)
 
 
-def ask_pool(scene: Scene, attack: GStacked) -> PoolSignals:
+def ask_pool(scene: Scene, attack: GStackedParameters) -> PoolSignals:
     """Ask a pool all that does not depend on a target; the scene's own target is not used."""
     data, shadows, members, seed = scene.data, tuple(scene.profiled()[1:]), scene.shadow_members, attack.seed
     asked_nodes = _asked_nodes(scene, seed)
@@ -274,7 +303,7 @@ def _asked_nodes(scene: Scene, seed: int) -> IntArray | None:
     return np.sort(np.concatenate([scene.nodes, others[more]]))
 
 
-def _work(attack: GStacked, plan: TargetPlan, sampled_models: NDArray[np.intp]) -> dict[str, int]:
+def _work(attack: GStackedParameters, plan: TargetPlan, sampled_models: NDArray[np.intp]) -> dict[str, int]:
     """About how many pairs of a model and a training set are asked about, of the target and all simulated ones.
 
     It is what G-BASE asks, so that both get the same engine; and the training sets of the largest round are the least.
