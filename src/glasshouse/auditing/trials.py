@@ -9,7 +9,6 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from numbers import Real
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -51,13 +50,7 @@ def check_advisable(data: Any, *, shadows: int, minutes: float | None, place: st
         raise InputError("data: is a regression; defences are compared by accuracy, so only classifiers are advised.")
     if shadows < _FEWEST:
         raise InputError(f"shadows: {shadows} are too few for simulated targets, by which defences are chosen; use 4.")
-    check_minutes(minutes, place=place)
-
-
-def check_minutes(minutes: Any, *, place: str) -> None:
-    """Refuse what is not a time, None for none; True and "15" are not."""
-    given = not isinstance(minutes, bool) and isinstance(minutes, Real) and 0 < float(minutes) < float("inf")
-    if minutes is not None and not given:
+    if minutes is not None and (isinstance(minutes, bool) or not 0 < minutes < float("inf")):
         raise InputError(f"{place}: {minutes!r} is not a positive number; give minutes, such as 15.")
 
 

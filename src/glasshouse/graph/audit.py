@@ -32,7 +32,7 @@ from glasshouse.auditing.steps import (
     settings_of,
     train_shadows,
 )
-from glasshouse.auditing.trials import audit_and_advise, check_minutes
+from glasshouse.auditing.trials import audit_and_advise
 from glasshouse.compute import Compute
 from glasshouse.core.arrays import BoolArray, IntArray
 from glasshouse.core.errors import InputError
@@ -45,7 +45,7 @@ from glasshouse.evaluation.checks.members import shared_nodes
 from glasshouse.evaluation.groups import as_groups
 from glasshouse.evidence import Mode
 from glasshouse.graph.attacks.g_base import with_truth
-from glasshouse.graph.budget import within_minutes
+from glasshouse.graph.budget import check_minutes, within_minutes
 from glasshouse.graph.data.audited import chosen_nodes
 from glasshouse.graph.data.checking import checked_graph
 from glasshouse.graph.data.graph_list import check_one_graph
@@ -157,7 +157,7 @@ def audit(
     began = time.perf_counter()
     check_one_graph(data)
     graph = checked_graph(data)
-    check_minutes(minutes, place="minutes")
+    check_minutes(minutes)
     check_setting(setting)
     check_options(attacker, evaluation, "a graph")
     count = int(data.num_nodes)
