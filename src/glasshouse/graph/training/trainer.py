@@ -156,11 +156,7 @@ class GNNTrainer(NodeTrainer):
         if self.model is not None:
             check_factory(self.model, place="model")
 
-    def __call__(self, data: Data, members: BoolArray, seed: int) -> nn.Module:
-        """A trained module in evaluation mode: a `GNN`, or your own if ``model`` is given."""
-        return self.train(data, members, seed)
-
-    def train(
+    def __call__(
         self,
         data: Data,
         members: BoolArray,
@@ -168,9 +164,10 @@ class GNNTrainer(NodeTrainer):
         *,
         after_epoch: Callable[[int, nn.Module], None] | None = None,
     ) -> nn.Module:
-        """Like a plain call, but ``after_epoch(epochs so far, model)`` is called after each epoch.
+        """A trained module in evaluation mode: a `GNN`, or your own if ``model`` is given.
 
-        It may ask the model in evaluation mode; it must not draw from torch's random stream.
+        ``after_epoch(epochs so far, model)`` is called after each epoch. It may ask the model in evaluation mode; it
+        must not draw from torch's random stream.
         """
         _check_data(data)
         transductive = self.setting == "transductive"
