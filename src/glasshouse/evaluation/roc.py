@@ -110,7 +110,7 @@ def check_both_kinds(members: BoolArray, *, of: str = "records") -> None:
     """Refuse records, [N] whether each is a member, that are all of one kind."""
     if members.all() or not members.any():
         kind = "members" if members.any() else "non-members"
-        raise InputError(f"members: all {len(members)} {of} are {kind}; rates need members and non-members.")
+        raise InputError(f"members: all {len(members)} {of} are {kind}; rates need both members and non-members.")
 
 
 @dataclass(frozen=True, eq=False)
