@@ -23,7 +23,8 @@ def public_api() -> str:
 
 
 def _names(package: Any) -> Iterator[str]:
-    for name in sorted(package.__all__):
+    rooms = (name for name, thing in vars(package).items() if not (name.startswith("_") or inspect.ismodule(thing)))
+    for name in sorted(getattr(package, "__all__", rooms)):
         thing, place = getattr(package, name), f"{package.__name__}.{name}"
         if not inspect.isclass(thing):
             yield place + (_signature(thing) if callable(thing) and inspect.isroutine(thing) else "")

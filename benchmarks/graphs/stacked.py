@@ -31,6 +31,7 @@ from torch_geometric.data import Data
 
 from glasshouse.attacks.cross_fit import CrossFit, cross_fit
 from glasshouse.attacks.learners import Boosted, Learner, Linear, Predictor
+from glasshouse.attacks.regressed import record_folds
 from glasshouse.core.arrays import BoolArray, FloatArray
 from glasshouse.core.randomness import generator, seed_for
 from glasshouse.data import complementary_halves, random_subsets
@@ -80,24 +81,15 @@ BEFORE = GStacked(
 NOW = GStacked()
 
 
-def learn_before(
-    pool: pool_signals.PoolSignals,
-    *,
-    parameters: tuple[object, ...],
-    samples: tuple[int, ...],
-    learners: Mapping[str, Learner],
-    early: Mapping[str, Learner],
-    folds: NDArray[np.intp],
-    seed: int,
-    jobs: int,
-) -> learn.Learned:
+def learn_before(pool: pool_signals.PoolSignals) -> learn.Learned:
     """`learn` as it was: every learner in every round, and one fit on everything for the true target."""
-    learners = {name: learners[name] for name in ("linear", "boosted")}  # there were no networks
-    known = learn.Learned(parameters=parameters, pool=pool, samples=samples, seed=seed)
+    attack, known = pool.attack, learn.Learned(pool=pool)
+    learners = {"linear": attack.linear, "boosted": attack.boosted}  # there were no networks
     members = pool.members[pool.plan.targets]
-    for number in range(1 + len(samples)):
-        rows, own = known.simulated(), seed_for(seed, "round", number)
-        fit = _timed("learning", _fit_before)(rows, members, pool.plan.groups, folds, learners, own, jobs)
+    folds = record_folds(pool.members.shape[1], mode=attack.mode, folds=attack.folds, seed=attack.seed)[pool.at]
+    for number in range(1 + len(known.samples)):
+        rows, own = known.simulated(), seed_for(attack.seed, "round", number)
+        fit = _timed("learning", _fit_before)(rows, members, pool.plan.groups, folds, learners, own, attack.jobs)
         known = dataclasses.replace(known, rounds=(*known.rounds, fit))
     return known
 

@@ -156,7 +156,7 @@ def test_a_sampler_is_one_function(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("name", "files"),
     [
-        ("g-regressed", {"attacks/attack.py", "graph/attacks/g_regressed.py"}),
+        ("g-regressed", {"attacks/attack.py", "graph/attacks/two_queries.py"}),
         ("g-stacked", {"attacks/attack.py", "graph/attacks/g_stacked.py", "graph/audit.py"}),
         ("sage-mean", {"graph/models/networks.py"}),
         ("bavaria", {"attacks/lira.py"}),

@@ -325,11 +325,12 @@ AttackType = TypeVar("AttackType", bound=type[Attack[Any]])
 _ATTACKS: Registry[type[Attack[Any]]] = Registry("an attack")
 
 # attacks on graphs are imported when the first of them is needed: their libraries take seconds to import
-for _name in ("g-base", "g-regressed", "g-stacked", "g-classifier"):
-    _ATTACKS.add_lazy(_name, module=f"glasshouse.graph.attacks.{_name.replace('-', '_')}")
-_ATTACKS.add_lazy("g-base-tempered", module="glasshouse.graph.attacks.g_base")
-for _name in ("g-edge", "edge-posteriors", "edge-features", "edge-influence"):
-    _ATTACKS.add_lazy(_name, module="glasshouse.graph.attacks.g_edge")
+for _name, _module in (
+    *(("g-base", "g_base"), ("g-regressed", "two_queries"), ("g-stacked", "g_stacked")),
+    *(("g-classifier", "two_queries"), ("g-base-tempered", "g_base")),
+    *((_name, "g_edge") for _name in ("g-edge", "edge-posteriors", "edge-features", "edge-influence")),
+):
+    _ATTACKS.add_lazy(_name, module=f"glasshouse.graph.attacks.{_module}")
 
 
 def register(name: str) -> Callable[[AttackType], AttackType]:

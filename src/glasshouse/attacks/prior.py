@@ -21,7 +21,7 @@ def check_prior(prior: float | ArrayLike) -> None:
 
 def prior_log_odds(prior: float | ArrayLike, records: int) -> FloatArray:
     """Log-odds of the prior, [] or [N], for so many records."""
-    return np.asarray(logit(_for_records(prior, records)))
+    return np.asarray(logit(as_prior(prior, records)))
 
 
 def prior_weights(members: BoolArray, prior: float | ArrayLike, *, some: slice = slice(None)) -> FloatArray:
@@ -30,7 +30,7 @@ def prior_weights(members: BoolArray, prior: float | ArrayLike, *, some: slice =
     A member, of [K, N] or [N], weighs λ / s and another record (1 - λ) / (1 - s), where s is that model's share of
     members; ``some`` are the records whose weights are wanted.
     """
-    values = _for_records(prior, members.shape[-1])
+    values = as_prior(prior, members.shape[-1])
     share = members.mean(axis=-1, keepdims=True)
     if values.ndim:
         values = values[some]
@@ -38,10 +38,11 @@ def prior_weights(members: BoolArray, prior: float | ArrayLike, *, some: slice =
         return np.asarray(np.where(members[..., some], values / share, (1 - values) / (1 - share)))
 
 
-def _for_records(prior: float | ArrayLike, records: int) -> FloatArray:
+def as_prior(prior: float | ArrayLike, count: int, *, of: str = "records") -> FloatArray:
+    """The prior as an array, [] or [N], for so many records, or of what else is judged."""
     values = np.asarray(prior, dtype=np.float64)
-    if values.shape not in ((), (records,)):
-        raise InputError(f"prior: {values.size} numbers for {records} records; give one, or one per record.")
+    if values.shape not in ((), (count,)):
+        raise InputError(f"prior: {values.size} numbers for {count} {of}; give one, or one for each of them.")
     return values
 
 

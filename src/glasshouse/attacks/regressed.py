@@ -6,10 +6,12 @@ out-models towards the shift common to all.
 
 from __future__ import annotations
 
+import abc
+import dataclasses
 import itertools
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import ClassVar, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -17,8 +19,16 @@ from scipy.linalg import solve_triangular
 from scipy.special import expit
 from scipy.stats import norm
 
-from glasshouse.attacks.attack import register
-from glasshouse.attacks.in_out_moments import ALMOST_ZERO, Moments, MomentsAttack, panels, side_moments
+from glasshouse.attacks.attack import Attack, V, register
+from glasshouse.attacks.in_out_moments import (
+    ALMOST_ZERO,
+    Moments,
+    MomentsAttack,
+    panels,
+    side_moments,
+    simulated_moments,
+    wanted_sides,
+)
 from glasshouse.attacks.prior import check_prior, prior_log_odds
 from glasshouse.core.arrays import BoolArray, FloatArray, Positions
 from glasshouse.core.errors import InputError
@@ -120,9 +130,67 @@ def _solved(triangles: list[FloatArray], rows: int, width: int) -> LinearGaussia
     return LinearGaussian(coefficients=coefficients, covariance=covariance + floor * np.eye(len(covariance)))
 
 
+@dataclass(frozen=True, kw_only=True)
+class Regression(Attack[V]):
+    """What the regressed likelihood ratios of records and of nodes share: one query, or several about all records."""
+
+    version: ClassVar[int] = 2
+    posterior: ClassVar[bool] = True
+    candidate: ClassVar[bool] = True
+
+    mode: Mode = "online"
+    prior: float | ArrayLike = 0.5
+    folds: int = 5
+    seed: int = 0
+    fit_: SidesFit | None = field(default=None, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        check_prior(self.prior)
+        _check_folds(self.folds)
+
+    @abc.abstractmethod
+    def _asked(self, view: V) -> tuple[Evidence, ...]:
+        """Evidence about all records, judged or not, of each query."""
+
+    def _posteriors(self, view: V, log_ratio: FloatArray) -> FloatArray:
+        """Posteriors of the judged records, from log-likelihood ratios of all."""
+        return np.asarray(expit(log_ratio + prior_log_odds(self.prior, len(log_ratio))))
+
+    def tuned(self, view: V) -> Self:
+        """The same attack with its numbers learned from this pool; it does not look at the target."""
+        return dataclasses.replace(self, fit_=self._fit(view))
+
+    def score(self, view: V) -> FloatArray:
+        """Posteriors, [N]."""
+        asked = self._asked(view)
+        signals = np.concatenate([mean_margins(side_moments(one, self.mode)) for one in asked], axis=1)
+        margins = np.stack([one.target_statistic for one in asked], axis=1)
+        return self._posteriors(view, self._fit(view).log_ratio(signals, margins))
+
+    def simulated_scores(self, view: V) -> Iterator[tuple[FloatArray, BoolArray]]:
+        """Posteriors and members, [N] each, of each simulated target, by the few numbers that also judge the target."""
+        fit = self._fit(view)
+        for k, (signals, margins, _) in enumerate(self._examples(self._asked(view))):
+            yield self._posteriors(view, fit.log_ratio(signals, margins)), view.audited(view.shadow_members[k])
+
+    def _fit(self, view: V) -> SidesFit:
+        if self.fit_ is not None:
+            return self.fit_
+        asked = self._asked(view)
+        folds = record_folds(asked[0].records, mode=self.mode, folds=self.folds, seed=self.seed)
+        return fit_sides(self._examples(asked), folds)
+
+    def _examples(self, asked: tuple[Evidence, ...]) -> Iterator[Example]:
+        """Of each simulated target, over all queries: mean margins of its references and its own, for every record."""
+        sides = wanted_sides(self.mode)
+        for targets in zip(*(simulated_moments(one, sides) for one in asked), strict=True):
+            signals = np.concatenate([mean_margins(target.sides) for target in targets], axis=1)
+            yield Example(signals, np.stack([one.statistic for one in targets], axis=1), targets[0].members)
+
+
 @register("regressed")
 @dataclass(frozen=True, kw_only=True)
-class Regressed(MomentsAttack):
+class Regressed(Regression):
     r"""Posterior probability of membership from the likelihood ratio of two regressions.
 
     The margin h of a record given membership m is Gaussian with mean
@@ -149,31 +217,12 @@ class Regressed(MomentsAttack):
         (np.float64(0.9), np.float64(0.0))
     """
 
-    version: ClassVar[int] = 2
-    posterior: ClassVar[bool] = True
-    candidate: ClassVar[bool] = True
     likelihood_ratio: ClassVar[bool] = True
+    quick_simulation: ClassVar[bool] = True
     _learns_elsewhere: ClassVar[bool] = True
 
-    prior: float | ArrayLike = 0.5
-    folds: int = 5
-    seed: int = 0
-
-    def __post_init__(self) -> None:
-        check_prior(self.prior)
-        _check_folds(self.folds)
-
-    def _learned(self, evidence: Evidence) -> SidesFit:
-        folds = record_folds(evidence.records, mode=self.mode, folds=self.folds, seed=self.seed)
-        simulated = self._simulated(evidence)
-        return fit_sides(
-            (Example(mean_margins(one.sides), one.statistic[:, None], one.members) for one in simulated), folds
-        )
-
-    def _scores(self, fit: SidesFit, evidence: Evidence, statistic: FloatArray, sides: Sequence[Moments]) -> FloatArray:
-        """Posteriors."""
-        ratio = fit.log_ratio(mean_margins(sides), statistic[:, None])
-        return np.asarray(expit(ratio + prior_log_odds(self.prior, len(statistic))))
+    def _asked(self, evidence: Evidence) -> tuple[Evidence, ...]:
+        return (evidence,)
 
 
 def mean_margins(sides: Sequence[Moments]) -> FloatArray:

@@ -43,7 +43,7 @@ from glasshouse.evaluation.metrics import resolvable
 from glasshouse.evaluation.privacy.claim import as_claim
 from glasshouse.evaluation.quick_estimate import FEW_MODELS, quick_estimate_of
 from glasshouse.evaluation.risk import UnitRisk, unit_risk
-from glasshouse.evaluation.roc import allowed_wrong
+from glasshouse.evaluation.roc import allowed_wrong, check_both_kinds
 from glasshouse.evidence import Evidence
 from glasshouse.evidence.evidence import UnitView
 from glasshouse.io.limits import lacks_memory
@@ -421,10 +421,11 @@ def _drawn(
         return None, dataclasses.replace(context, notes=(*context.notes, note))
 
 
-def checked_rates(fprs: Sequence[float] | None, members: BoolArray) -> tuple[float, ...]:
+def checked_rates(
+    fprs: Sequence[float] | None, members: BoolArray, *, of: str = "audited records"
+) -> tuple[float, ...]:
     """The false-positive rates to evaluate at; those that cannot be measured are refused before the long work."""
-    if members.all() or not members.any():
-        raise InputError("members: rates need both members and non-members among the records.")
+    check_both_kinds(members, of=of)
     return resolvable(fprs, int((~members).sum()))
 
 

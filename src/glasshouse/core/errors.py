@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import reprlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -75,6 +75,23 @@ def raise_faults(faults: Sequence[str]) -> None:
     """Raise one `InputError` with every fault; return if there is none."""
     if faults:
         raise InputError(*faults)
+
+
+def number_faults(
+    options: object,
+    *,
+    at_least: Mapping[str, float] | None = None,
+    positive: Sequence[str] = (),
+    shares: Sequence[str] = (),
+) -> list[str]:
+    """What is wrong with numbers among an object's options, by their names; a share is below 1."""
+    given = {name: value for name, value in vars(options).items() if value is not None}
+    lows = {name: least for name, least in (at_least or {}).items() if name in given and given[name] < least}
+    return [
+        *(f"{name}: {given[name]} is too small; use {least} or more." for name, least in lows.items()),
+        *(f"{name}: {given[name]} is not positive." for name in positive if name in given and not given[name] > 0),
+        *(f"{name}: {given[name]} is not a share below 1." for name in shares if not 0 <= given[name] < 1),
+    ]
 
 
 def first_line(error: BaseException, *, lines: int = 1) -> str:

@@ -33,9 +33,10 @@ class Registry(Generic[Thing]):
         self._things: dict[str, Thing] = {}
         self._modules: dict[str, str] = {}  # names that are known before their module is imported
 
-    def add(self, name: str, thing: Thing) -> None:
-        """Register a thing; a second one with the same name replaces the first."""
+    def add(self, name: str, thing: Thing) -> Thing:
+        """Register a thing, and give it back; a second one with the same name replaces the first."""
         self._things[name] = thing
+        return thing
 
     def add_lazy(self, name: str, *, module: str) -> None:
         """Register a name whose thing is added when its module is imported; `find` imports it."""

@@ -102,10 +102,15 @@ def checked(scores: ArrayLike, members: ArrayLike) -> tuple[FloatArray, BoolArra
     mask = as_members(members, values.shape, place="members")
     if np.isnan(values).any():
         raise InputError(f"scores: record at position {int(np.flatnonzero(np.isnan(values))[0])} has the score NaN.")
-    if mask.all() or not mask.any():
-        kind = "members" if mask.any() else "non-members"
-        raise InputError(f"members: all {len(mask)} records are {kind}; rates need both kinds.")
+    check_both_kinds(mask)
     return values, mask
+
+
+def check_both_kinds(members: BoolArray, *, of: str = "records") -> None:
+    """Refuse records, [N] whether each is a member, that are all of one kind."""
+    if members.all() or not members.any():
+        kind = "members" if members.any() else "non-members"
+        raise InputError(f"members: all {len(members)} {of} are {kind}; rates need both members and non-members.")
 
 
 @dataclass(frozen=True, eq=False)

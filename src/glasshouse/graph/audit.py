@@ -6,7 +6,6 @@ import dataclasses
 import functools
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from numbers import Real
 from pathlib import Path
 from typing import Any
 
@@ -46,7 +45,7 @@ from glasshouse.evaluation.checks.members import shared_nodes
 from glasshouse.evaluation.groups import as_groups
 from glasshouse.evidence import Mode
 from glasshouse.graph.attacks.g_base import with_truth
-from glasshouse.graph.budget import within_minutes
+from glasshouse.graph.budget import check_minutes, within_minutes
 from glasshouse.graph.data.audited import chosen_nodes
 from glasshouse.graph.data.checking import checked_graph
 from glasshouse.graph.data.graph_list import check_one_graph
@@ -158,10 +157,7 @@ def audit(
     began = time.perf_counter()
     check_one_graph(data)
     graph = checked_graph(data)
-    if minutes is not None and not _is_time(minutes):
-        raise InputError(
-            f"minutes: {minutes!r} is not a positive number; give the minutes that the audit may take, such as 15."
-        )
+    check_minutes(minutes)
     check_setting(setting)
     check_options(attacker, evaluation, "a graph")
     count = int(data.num_nodes)
@@ -191,13 +187,12 @@ def audit(
     if model is not None:  # one that cannot answer is refused before shadow models are trained
         given = profile_models([model], seen, parts=False)
         next(node_logits(given, seen))
-    # a first scene without models checks nodes and ids before the long work
+    # a first scene, whose empty model is never asked, checks nodes and ids before the long work
     common: dict[str, Any] = {"nodes": chosen.nodes, "ids": names, "setting": setting}
-    empty = Scene(seen, _nobody, [], np.empty((0, count), dtype=np.bool_), **common)
-    _check_kinds(truth[empty.nodes])
+    empty = Scene(seen, GNN([]), [], np.empty((0, count), dtype=np.bool_), **common)
     counted = truth[empty.nodes]
     counted = counted if units is None else units.at(empty.nodes).members(counted, place="members")
-    fprs = checked_rates(evaluation.fprs, counted)
+    fprs = checked_rates(evaluation.fprs, counted, of="audited nodes")
     columns = as_groups(evaluation.groups, count)
     made = chosen_attacks(
         attacks, offers=("records", "graph"), nodes=empty.nodes, mode=mode, prior=attacker.prior, seed=seed, fprs=fprs
@@ -295,15 +290,6 @@ def components(edges: IntArray, count: int) -> IntArray:
     """[n] the connected component of each of so many nodes, from edges [2, E] in either direction."""
     joined = csr_array((np.ones(edges.shape[1]), (edges[0], edges[1])), shape=(count, count))
     return np.asarray(connected_components(joined, directed=False)[1], dtype=np.int64)
-
-
-def _check_kinds(audited: BoolArray) -> None:
-    """Refuse audited nodes, [n] whether each is a member, of one kind alone: before the training, and once."""
-    if audited.all() or not audited.any():
-        kind = "members" if audited.any() else "non-members"
-        raise InputError(
-            f"nodes: all {len(audited)} audited nodes are {kind}; rates need members and non-members. Audit more nodes."
-        )
 
 
 def _least(fprs: Sequence[float], members: BoolArray) -> int:
@@ -407,15 +393,6 @@ def _oddities(data: Data) -> list[str]:
     if not np.array_equal(there, back):
         found.append("edges in one direction only")
     return [f"The graph has {' and '.join(found)}, handled as PyTorch Geometric does."] if found else []
-
-
-def _nobody(x: Any, edge_index: Any, /) -> Any:
-    raise AssertionError("the scene without models is only checked, never asked")
-
-
-def _is_time(minutes: Any) -> bool:
-    """Whether this is a finite number above zero; True and "15" are not."""
-    return not isinstance(minutes, bool) and isinstance(minutes, Real) and 0 < float(minutes) < np.inf
 
 
 @register_defences("GNNTrainer")

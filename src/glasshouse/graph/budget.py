@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import dataclasses
 import logging
+import math
 import time
 from bisect import bisect_right
 from collections.abc import Callable, Mapping
 from functools import partial
+from numbers import Real
 from typing import Any, NamedTuple
 
 from glasshouse.attacks import Attack
 from glasshouse.attacks.cross_fit import ENOUGH
+from glasshouse.core.errors import InputError
 from glasshouse.core.randomness import generator
 from glasshouse.evaluation import Best
 from glasshouse.graph.attacks.g_base import GBASE
@@ -51,6 +54,14 @@ class BudgetPlan(NamedTuple):
     attacks: dict[str, Attack[Any]]  # with the numbers of training sets and rounds that fit, by name
     left_out: dict[str, str]  # attacks that do not fit at all, each with the reason
     note: str  # what was given up, for the report; it says so too if nothing was
+
+
+def check_minutes(minutes: Any) -> None:
+    """Refuse what is not a finite number above zero, such as True and "15"; None is no limit."""
+    if minutes is None:
+        return
+    if isinstance(minutes, bool) or not isinstance(minutes, Real) or not 0 < float(minutes) < math.inf:
+        raise InputError(f"minutes: {minutes!r} is not a positive number; give minutes, such as 15.")
 
 
 def measure_questions(scene: Scene, *, seed: int, clock: Callable[[], float] = time.perf_counter) -> QuestionCost:

@@ -18,11 +18,10 @@ from glasshouse.core.errors import InputError
 from glasshouse.data import as_ids
 from glasshouse.evidence import Evidence, Kind
 from glasshouse.graph.data.audited import Others
-from glasshouse.graph.data.checking import CheckedGraph, checked_graph
-from glasshouse.graph.models.networks import Model
+from glasshouse.graph.data.checking import checked_graph
 from glasshouse.graph.models.profile import AnyModel, Profiled
 from glasshouse.graph.rule.edge_toggles import EdgeEngine, EdgeQuestion, answer_edges, ask_edges, edge_influences
-from glasshouse.graph.scene import PooledScene, ScenePool
+from glasshouse.graph.scene import PooledScene
 
 _REMEMBERED = 8  # sets of masks about which answers are kept
 
@@ -48,15 +47,9 @@ class EdgeScene(PooledScene):
         array(['0 - 2', '1 - 2'], dtype='<U5')
     """
 
-    data: CheckedGraph
-    target: Model
-    shadows: tuple[Model, ...]
-    shadow_members: BoolArray
     pairs: IntArray
     ids: TextArray
-    _pool: ScenePool
     others: Others
-    _places: tuple[int, slice | IntArray]
 
     def __init__(
         self,

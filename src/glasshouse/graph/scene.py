@@ -63,6 +63,7 @@ class ScenePool:
         return ScenePool, (self.models, self.kept, self.level)
 
 
+@dataclass(frozen=True, eq=False, init=False, repr=False)
 class PooledScene(abc.ABC):
     """What scenes of nodes and of pairs share: models in places of a pool, and each of them as a simulated target."""
 
@@ -86,7 +87,7 @@ class PooledScene(abc.ABC):
 
     def __getstate__(self) -> dict[str, Any]:
         """What a worker is sent: what the models answered, but nothing that is quick to make again."""
-        return {one.name: getattr(self, one.name) for one in fields(cast("Any", self))}
+        return {one.name: getattr(self, one.name) for one in fields(self)}
 
     @property
     def labelled(self) -> slice | IntArray:
@@ -180,15 +181,9 @@ class Scene(PooledScene):
         array([0.313, 0.313])
     """
 
-    data: CheckedGraph
-    target: Model
-    shadows: tuple[Model, ...]
-    shadow_members: BoolArray
     nodes: IntArray
     names: TextArray
     setting: Setting
-    _pool: ScenePool
-    _places: tuple[int, slice | IntArray]
 
     def __init__(
         self,

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from glasshouse.core.digests import row_digests
-from glasshouse.core.errors import InputError, first_line
+from glasshouse.core.errors import InputError, first_line, number_faults, raise_faults
 from glasshouse.core.outputs import differing
 from glasshouse.data.features import count_records, plain_parts, select
 from glasshouse.io.files import check_name
@@ -99,13 +99,8 @@ class RemoteModel:
     _unsteady: int = field(default=0, init=False, repr=False)
 
     def __post_init__(self) -> None:
-        for name in ("batch_size", "workers", "attempts"):
-            if getattr(self, name) < 1:
-                raise InputError(f"{name}: {getattr(self, name)} is too small; use 1 or more.")
-        for name in ("wait", "timeout", "rate", "budget"):
-            value = getattr(self, name)
-            if value is not None and not value > 0:
-                raise InputError(f"{name}: {value} is not positive.")
+        least, positive = {"batch_size": 1, "workers": 1, "attempts": 1}, ("wait", "timeout", "rate", "budget")
+        raise_faults(number_faults(self, at_least=least, positive=positive))
         self._most = self.batch_size
         if isinstance(self.ask, str):
             parts = urllib.parse.urlsplit(self.ask)

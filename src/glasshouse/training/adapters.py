@@ -16,7 +16,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from glasshouse.core.errors import InputError
+from glasshouse.core.errors import InputError, number_faults, raise_faults
 from glasshouse.core.randomness import seed_for
 
 Pair = tuple[Tensor, Tensor]  # [K, rank, inputs] and [K, outputs, rank]
@@ -41,8 +41,7 @@ class LoRA:
     layers: str = r"^(?!.*(lm_head|embed_out)$)"
 
     def __post_init__(self) -> None:
-        if self.rank < 1:
-            raise InputError(f"rank: {self.rank} is too small; give 1 or more.")
+        raise_faults(number_faults(self, at_least={"rank": 1}))
 
 
 class AdaptedBase:

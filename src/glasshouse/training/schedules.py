@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from glasshouse.core.errors import InputError
+from glasshouse.core.errors import number_faults, raise_faults
 
 Schedule = Callable[[float], float]
 
@@ -34,8 +34,7 @@ class OneCycle:
     end: float = 0.0
 
     def __post_init__(self) -> None:
-        if not 0 <= self.warmup < 1:
-            raise InputError(f"warmup: {self.warmup} is not a share of the training below 1.")
+        raise_faults(number_faults(self, shares=("warmup",)))
 
     def __call__(self, done: float) -> float:
         """The factor after a share ``done`` of the training."""

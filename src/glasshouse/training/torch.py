@@ -17,7 +17,7 @@ from torch.func import functional_call, vmap
 from torch.overrides import TorchFunctionMode
 
 from glasshouse.core.arrays import BoolArray, IntArray
-from glasshouse.core.errors import InputError, shortened
+from glasshouse.core.errors import InputError, number_faults, raise_faults, shortened
 from glasshouse.core.randomness import generator, seed_for
 from glasshouse.data import Population, as_members, select
 from glasshouse.io.caches import keep_code_private
@@ -95,8 +95,7 @@ class TorchTrainer(OnDevice, ModuleTrainer):
         for name in ("epochs", "batch_size"):
             if not isinstance(value := getattr(self, name), Integral):
                 raise InputError(f"{name}: {shortened(value)} is not a whole number; use one such as 20.")
-        if not 0 <= self.label_smoothing < 1:
-            raise InputError(f"label_smoothing: {self.label_smoothing} is not a share below 1; use one such as 0.1.")
+        raise_faults(number_faults(self, shares=("label_smoothing",)))
 
     def mean_loss(self, answer: Tensor, y: Tensor) -> Tensor:
         """What training minimises on a batch."""

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pytest
 import torch
@@ -56,8 +54,8 @@ def test_kin_of_some_nodes_are_those_of_the_graph_in_which_only_they_have_answer
 
 
 def test_models_are_asked_about_audited_nodes_and_some_more_to_learn_from(sample: Scene) -> None:
-    options: dict[str, Any] = {"mode": "online", "samples": 2, "targets": 4, "sampled_models": 4, "engine": "auto"}
-    pool, whole = (ask_pool(scene, **options, seed=0) for scene in (sample, trained_scene(shadows=8)))
+    attack = GStacked(samples=(2,), targets=4, sampled_models=4)
+    pool, whole = (ask_pool(scene, attack) for scene in (sample, trained_scene(shadows=8)))
     assert pool.asked is not None
     assert len(pool.asked) == 144
     assert set(SOME) <= set(pool.asked.tolist())

@@ -75,7 +75,7 @@ def test_an_audit_needs_labels_that_training_can_do_without(y: list[float]) -> N
     data = Data(**(PARTS | {"y": torch.tensor(y)}))
     assert graph_faults(data) == []
     with pytest.raises(InputError, match="data.y: all nodes have one label, or none"):
-        check_graph(data, labelled=True)
+        checked_graph(data)
 
 
 @pytest.mark.parametrize("missing", [-1.0, torch.nan])

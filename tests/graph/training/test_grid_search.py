@@ -88,7 +88,7 @@ def only_a_rate(parameters: Iterable[nn.Parameter], *, lr: float = 0.1) -> torch
 def test_a_grid_that_cannot_be_searched_is_refused_before_anything_is_trained(
     grid: dict[str, Any], base: GNNTrainer, message: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(GNNTrainer, "train", None)
+    monkeypatch.setattr(GNNTrainer, "__call__", None)
     with pytest.raises(InputError, match=message):
         grid_search(DATA, grid, base=base)
 

@@ -106,7 +106,7 @@ def test_members_without_a_label_pass_on_their_features_but_have_no_loss() -> No
 
 def test_watching_does_not_change_what_is_trained() -> None:
     seen = []
-    watched = QUICK.train(DATA, MEMBERS, 0, after_epoch=lambda epoch, model: seen.append((epoch, model.training)))
+    watched = QUICK(DATA, MEMBERS, 0, after_epoch=lambda epoch, model: seen.append((epoch, model.training)))
     assert seen == [(epoch, False) for epoch in range(1, 6)]
     assert same(watched, QUICK(DATA, MEMBERS, 0))
 

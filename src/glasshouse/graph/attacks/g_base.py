@@ -11,7 +11,6 @@ import numpy as np
 from glasshouse.attacks import Attack, Judgement, register
 from glasshouse.attacks.base import Number, Signals, best_numbers, check_numbers, excess_of_certainty, tempered_odds
 from glasshouse.core.arrays import BoolArray, FloatArray
-from glasshouse.core.errors import InputError
 from glasshouse.graph.attacks.graph_attack import Drawn, GraphAttack, ToggleRule
 from glasshouse.graph.data.checking import with_context
 from glasshouse.graph.rule.question import Hops
@@ -61,8 +60,6 @@ class GBASE(ToggleRule[Scene], GraphAttack):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.passes < 1:
-            raise InputError(f"passes: {self.passes}; use 1 or more.")
         if self.sampler_ is not None and self.sampler_.parameters != self._parameters:
             object.__setattr__(self, "sampler_", None)  # it came with a copy of an attack that learns something else
 

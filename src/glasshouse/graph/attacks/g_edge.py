@@ -33,9 +33,6 @@ class EdgeAttack(Attack[EdgeScene]):
 
     kind: ClassVar[Kind] = "edges"
 
-    def check(self, members: BoolArray) -> None:
-        """It can use any pool."""
-
 
 def learned_prior(scene: EdgeScene) -> FloatArray:
     """[P] λ of each pair, by what its ends look like: learned on other pairs of the known graph, without the target.

@@ -6,7 +6,7 @@ The same posterior is a sampling distribution of G-BASE: training sets from all 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import ClassVar, Self
 
@@ -15,25 +15,20 @@ from scipy.special import expit
 
 from glasshouse.attacks import Judgement, QueryCount, register
 from glasshouse.attacks.cross_fit import unlike_warning
-from glasshouse.attacks.learners import Boosted, Learner, Linear, Network
 from glasshouse.attacks.prior import with_prior
-from glasshouse.attacks.regressed import record_folds
-from glasshouse.attacks.stacked import StackedParameters
 from glasshouse.core.arrays import BoolArray, FloatArray
 from glasshouse.core.errors import InputError
 from glasshouse.core.randomness import generator
-from glasshouse.core.registry import did_you_mean
 from glasshouse.graph.attacks.graph_attack import GraphAttack
-from glasshouse.graph.attacks.stacking.features import SIGNALS
 from glasshouse.graph.attacks.stacking.learn import Learned, learn
-from glasshouse.graph.attacks.stacking.pool_signals import ask_pool
+from glasshouse.graph.attacks.stacking.pool_signals import GStackedParameters, ask_pool
 from glasshouse.graph.sampling.samplers import SAMPLERS, Samples, SamplingRequest
 from glasshouse.graph.scene import Scene
 
 
 @register("g-stacked")
 @dataclass(frozen=True, kw_only=True)
-class GStacked(StackedParameters, GraphAttack):
+class GStacked(GStackedParameters, GraphAttack):
     """Posterior probability that a node was trained on, learned from simulated targets.
 
     Each shadow model plays the target, judged by the pool without itself and its complement; its members are known.
@@ -80,59 +75,14 @@ class GStacked(StackedParameters, GraphAttack):
 
     version: ClassVar[int] = 8
 
-    samples: tuple[int, ...] = (8, 2, 8)
-    sampled_models: int = 32
-    boosted: Boosted = field(default_factory=lambda: Boosted(rounds=60, share=0.15, guide=Linear(examples=20_000)))
-    network: Network = field(default_factory=Network)
-    early: Network = field(default_factory=lambda: Network(nets=1, epochs=6, examples=50_000))
-    without: Sequence[str] = ()
-    engine: str = "auto"
     fit_: Learned | None = field(default=None, repr=False, compare=False)
-
-    def __post_init__(self) -> None:
-        if not self.samples or min(self.samples) < 1:
-            raise InputError(f"samples: {self.samples}; use one or more rounds of 1 or more.")
-        if isinstance(self.without, str) or not isinstance(self.without, Sequence):
-            raise InputError(f"without: {self.without!r} is not a list; give a list of names of signals.")
-        unknown = [str(name) for name in self.without if name not in SIGNALS]
-        if unknown:
-            raise InputError(f'without: no signal is called "{unknown[0]}".{did_you_mean(unknown[0], SIGNALS)}')
-        for name in ("samples", "without"):  # a list of the caller may change later, but what was learned would not
-            object.__setattr__(self, name, tuple(getattr(self, name)))
-        super().__post_init__()
-
-    @property
-    def _learners(self) -> dict[str, Learner]:
-        return {"linear": self.linear, "network": self.network, "boosted": self.boosted}
 
     def tuned(self, scene: Scene) -> Self:
         """The same attack with its posterior learned from the scene's pool; it does not look at the target."""
         if self.fit_ is not None:
             return self
-        nodes = int(scene.data.num_nodes)
         with scene.keeping():
-            pool = ask_pool(
-                scene,
-                mode=self.mode,
-                samples=self.samples[0],
-                most=max(self.samples),
-                targets=self.targets,
-                sampled_models=self.sampled_models,
-                engine=self.engine,
-                seed=self.seed,
-                without=tuple(self.without),
-            )
-            found = learn(
-                pool,
-                parameters=self._parameters,
-                samples=self.samples[1:],
-                learners=self._learners,
-                early={"linear": self.linear, "network": self.early},
-                folds=record_folds(nodes, mode=self.mode, folds=self.folds, seed=self.seed)[pool.at],
-                seed=self.seed,
-                jobs=self.jobs,
-            )
-        return dataclasses.replace(self, fit_=found)
+            return dataclasses.replace(self, fit_=learn(ask_pool(scene, self)))
 
     def learned(self, scene: Scene) -> Learned:
         """What was learned from the scene's pool; refused if the attack learned from another pool."""

@@ -12,9 +12,9 @@ from numpy.typing import ArrayLike
 from scipy.special import expit, logit
 
 from glasshouse.attacks.attack import Attack, Judgement, QueryCount, V
-from glasshouse.attacks.prior import check_prior
+from glasshouse.attacks.prior import as_prior, check_prior
 from glasshouse.core.arrays import BoolArray, FloatArray
-from glasshouse.core.errors import InputError
+from glasshouse.core.errors import InputError, number_faults, raise_faults
 from glasshouse.evidence import Kind, Mode
 from glasshouse.graph.sampling.posterior import log_odds
 from glasshouse.graph.sampling.samplers import SAMPLERS, GroundTruth, Sampler, Samples, SamplingRequest
@@ -38,9 +38,6 @@ class GraphAttack(Attack[Scene]):
     def toggles(self) -> bool:
         """Whether it computes the rule by a fast engine, which an audit then compares with the rule as written."""
         return getattr(self, "engine", "reference") != "reference"
-
-    def check(self, members: BoolArray) -> None:
-        """Refuse a pool [K, nodes] that it cannot use, before anything is trained; most can use any pool."""
 
 
 class Drawn(NamedTuple):
@@ -81,8 +78,7 @@ class ToggleRule(Attack[V]):
     def __post_init__(self) -> None:
         if isinstance(self.sampler, str):
             SAMPLERS.find(self.sampler)
-        if self.samples < 1:
-            raise InputError(f"samples: {self.samples}; use 1 or more.")
+        raise_faults(number_faults(self, at_least={"samples": 1, "passes": 1}))
         if isinstance(self.prior, str) and self.prior not in self.prior_rules:
             known = "".join(f' or "{name}"' for name in self.prior_rules)
             raise InputError(f"prior: {self.prior!r} is not known. Use a number{known}.")
@@ -128,12 +124,7 @@ class ToggleRule(Attack[V]):
         rule = self.prior_rules[self.prior] if isinstance(self.prior, str) else self.prior
         given = rule(view) if callable(rule) else rule
         check_prior(given)
-        prior = np.asarray(given, dtype=np.float64)
-        if prior.shape not in ((), (count,)):
-            raise InputError(
-                f"prior: {prior.size} numbers for {count} {self.judged}; give one, or one for each of them."
-            )
-        return np.broadcast_to(prior, (count,))
+        return np.broadcast_to(as_prior(given, count, of=self.judged), (count,))
 
     def _log_odds(self, view: V, signals: FloatArray, usable: BoolArray | None) -> FloatArray:
         """Log-odds without the prior under each sampled truth, [M, N], from signals [1 + K, M, N]."""

@@ -54,10 +54,10 @@ def with_context(chances: FloatArray, data: Data, members: BoolArray, *, odds: b
     return np.where(context, np.where(known, np.inf, -np.inf) if odds else known, chances)
 
 
-def check_graph(data: Any, *, labelled: bool = False, nodes: ArrayLike | None = None, place: str = "data.") -> None:
+def check_graph(data: Any, *, nodes: ArrayLike | None = None, place: str = "data.") -> None:
     """Refuse a graph that models cannot be trained on or asked about; see `graph_faults`."""
     if not isinstance(data, CheckedGraph):
-        raise_faults(graph_faults(data, labelled=labelled, nodes=nodes, place=place))
+        raise_faults(graph_faults(data, nodes=nodes, place=place))
 
 
 def check_edges(data: Any, count: int) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
@@ -52,12 +53,7 @@ def register_network(name: str) -> Callable[[Network], Network]:
         >>> NETWORKS.find("double-gcn")(5, 8, 3, 2)
         [GCNConv(5, 16), GCNConv(16, 3)]
     """
-
-    def add(network: Network) -> Network:
-        NETWORKS.add(name, network)
-        return network
-
-    return add
+    return functools.partial(NETWORKS.add, name)
 
 
 def layer_widths(features: int, hidden: int, classes: int, layers: int) -> list[tuple[int, int]]:

@@ -6,9 +6,10 @@ Every node drawn independently, chains that walk from training set to training s
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import ClassVar, NoReturn, TypeVar
+from typing import ClassVar, NoReturn, TypeVar, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -67,12 +68,7 @@ def register_sampler(name: str) -> Callable[[SamplerType], SamplerType]:
         >>> sorted(SAMPLERS.names())
         ['gibbs', 'independent', 'metropolis', 'mia', 'stacked', 'truth']
     """
-
-    def decorate(sampler: SamplerType) -> SamplerType:
-        SAMPLERS.add(name, sampler)
-        return sampler
-
-    return decorate
+    return functools.partial(cast("Callable[[str, SamplerType], SamplerType]", SAMPLERS.add), name)
 
 
 def draw(sampler: Sampler, scene: Scene, request: SamplingRequest) -> Samples:

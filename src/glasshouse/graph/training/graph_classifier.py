@@ -13,7 +13,7 @@ from torch import nn
 from torch_geometric.data import Batch
 
 from glasshouse.core.arrays import BoolArray
-from glasshouse.core.errors import InputError, raise_faults
+from glasshouse.core.errors import InputError, number_faults, raise_faults
 from glasshouse.core.outputs import unwrapped
 from glasshouse.core.randomness import seed_for
 from glasshouse.data import Population
@@ -72,8 +72,7 @@ class GraphClassifierTrainer(OnDevice, ModuleTrainer):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        numbers = {"epochs": self.epochs, "batch_size": self.batch_size}
-        raise_faults([f"{name}: {value} is too small; use 1 or more." for name, value in numbers.items() if value < 1])
+        raise_faults(number_faults(self, at_least={"epochs": 1, "batch_size": 1}))
 
     def __call__(self, population: Population, members: BoolArray, seed: int) -> nn.Module:
         """A trained module in evaluation mode."""

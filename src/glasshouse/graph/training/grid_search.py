@@ -111,7 +111,7 @@ def grid_search(
                 accuracies = tuple(node_accuracy(model, data, side) for side in sides)
                 measured.setdefault((_without_epochs(run), epoch), []).append(accuracies)
 
-        trainer.train(data, sides[0], seed_for(seed, "grid search", split), after_epoch=watch)
+        trainer(data, sides[0], seed_for(seed, "grid search", split), after_epoch=watch)
     means = np.array(
         [
             np.mean(measured[_without_epochs(setting), int(setting.get("epochs", base.epochs))], axis=0)

@@ -12,7 +12,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from glasshouse.core.arrays import BoolArray, IntArray
-from glasshouse.core.errors import InputError, raise_faults
+from glasshouse.core.errors import InputError, number_faults, raise_faults
 from glasshouse.core.randomness import generator
 from glasshouse.graph.data.population import part_of
 from glasshouse.graph.models.calls import with_edges
@@ -61,8 +61,7 @@ class RandomNodes:
     parts: int = 8
 
     def __post_init__(self) -> None:
-        if self.parts < 1:
-            raise InputError(f"parts: {self.parts} is too small; use 1 or more.")
+        raise_faults(number_faults(self, at_least={"parts": 1}))
 
     def parts_of(self, edge_index: IntArray, counted: BoolArray) -> Callable[[np.random.Generator], Iterator[Part]]:
         """What draws the parts of one epoch."""
@@ -111,9 +110,7 @@ class Neighbors:
         faults = []
         if not self.fanout or any(most != -1 and most < 1 for most in self.fanout):
             faults.append(f"fanout: {list(self.fanout)}; give 1 or more, or -1 for all neighbours, for each hop.")
-        if self.size < 2:
-            faults.append(f"size: {self.size} is too small; use 2 or more.")
-        raise_faults(faults)
+        raise_faults([*faults, *number_faults(self, at_least={"size": 2})])
 
     def parts_of(self, edge_index: IntArray, counted: BoolArray) -> Callable[[np.random.Generator], Iterator[Part]]:
         """What draws the parts of one epoch."""

@@ -26,7 +26,7 @@ from torch_geometric.data import Data
 from torch_geometric.nn import SimpleConv
 
 from glasshouse.core.arrays import BoolArray
-from glasshouse.core.errors import InputError, raise_faults
+from glasshouse.core.errors import InputError, number_faults, raise_faults
 from glasshouse.core.randomness import generator, seed_for
 from glasshouse.evaluation import PrivacyClaim
 from glasshouse.evaluation.privacy.bounds import gaussian_epsilon
@@ -144,18 +144,8 @@ class PrivateGNNTrainer(NodeTrainer):
     device: str = "cpu"
 
     def __post_init__(self) -> None:
-        faults = [] if self.epsilon > 0 else [f"epsilon: {self.epsilon} is not above 0."]
-        faults += [] if 0 < self.delta < 1 else [f"delta: {self.delta} is not between 0 and 1."]
-        least = {"hops": 0, "degree": 1, "epochs": 1}
-        faults += [
-            f"{name}: {getattr(self, name)}; use {low} or more."
-            for name, low in least.items()
-            if getattr(self, name) < low
-        ]
-        faults += [
-            f"{name}: {getattr(self, name)} is not above 0." for name in ("clip", "lr") if not getattr(self, name) > 0
-        ]
-        raise_faults(faults)
+        least, positive = {"hops": 0, "degree": 1, "epochs": 1}, ("epsilon", "delta", "clip", "lr")
+        raise_faults(number_faults(self, at_least=least, positive=positive, shares=("delta",)))
 
     @property
     def touched(self) -> int:

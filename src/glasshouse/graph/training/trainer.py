@@ -18,7 +18,7 @@ from torch_geometric.data import Data
 from torch_geometric.nn import GCNConv
 
 from glasshouse.core.arrays import BoolArray
-from glasshouse.core.errors import InputError, raise_faults
+from glasshouse.core.errors import InputError, number_faults, raise_faults
 from glasshouse.core.randomness import seed_for
 from glasshouse.data import Population, as_members
 from glasshouse.graph.data.population import induced
@@ -143,17 +143,8 @@ class GNNTrainer(NodeTrainer):
     network: Network = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        faults = [
-            f"{name}: {getattr(self, name)} is too small; use 1 or more."
-            for name in ("hidden", "layers", "epochs")
-            if getattr(self, name) < 1
-        ]
-        shares = {"dropout": self.dropout, "edge_dropout": self.edge_dropout}
-        faults += [
-            f"{name}: {share} is not a share below 1; use a number such as 0.5."
-            for name, share in shares.items()
-            if not 0.0 <= share < 1.0
-        ]
+        least = {"hidden": 1, "layers": 1, "epochs": 1}
+        faults = number_faults(self, at_least=least, shares=("dropout", "edge_dropout"))
         if self.setting not in ("inductive", "transductive"):
             faults.append(f'setting: "{self.setting}" is not known. Use "inductive" or "transductive".')
         try:
@@ -165,11 +156,7 @@ class GNNTrainer(NodeTrainer):
         if self.model is not None:
             check_factory(self.model, place="model")
 
-    def __call__(self, data: Data, members: BoolArray, seed: int) -> nn.Module:
-        """A trained module in evaluation mode: a `GNN`, or your own if ``model`` is given."""
-        return self.train(data, members, seed)
-
-    def train(
+    def __call__(
         self,
         data: Data,
         members: BoolArray,
@@ -177,9 +164,10 @@ class GNNTrainer(NodeTrainer):
         *,
         after_epoch: Callable[[int, nn.Module], None] | None = None,
     ) -> nn.Module:
-        """Like a plain call, but ``after_epoch(epochs so far, model)`` is called after each epoch.
+        """A trained module in evaluation mode: a `GNN`, or your own if ``model`` is given.
 
-        It may ask the model in evaluation mode; it must not draw from torch's random stream.
+        ``after_epoch(epochs so far, model)`` is called after each epoch. It may ask the model in evaluation mode; it
+        must not draw from torch's random stream.
         """
         _check_data(data)
         transductive = self.setting == "transductive"

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from glasshouse.graph import GStacked
 from glasshouse.graph import scene as scene_module
 from glasshouse.graph.attacks.stacking import pool_signals
 from glasshouse.graph.attacks.stacking.features import SampledAnswers
@@ -17,15 +18,7 @@ from tests.graph.scenes import trained_scene
 
 def test_of_a_large_pool_whole_pairs_are_asked_about_sampled_training_sets() -> None:
     scene = trained_scene(shadows=8)
-    pool = ask_pool(
-        scene,
-        mode="online",
-        samples=2,
-        targets=4,
-        sampled_models=6,
-        engine="auto",
-        seed=0,
-    )
+    pool = ask_pool(scene, GStacked(samples=(2,), targets=4, sampled_models=6))
     members = pool.members[pool.sampled_models]
     assert len(pool.sampled_models) in (6, 8)
     assert set(pool.plan.targets) <= set(pool.sampled_models)
@@ -36,7 +29,7 @@ def test_of_a_large_pool_whole_pairs_are_asked_about_sampled_training_sets() -> 
 def test_it_knows_the_very_pool_that_was_asked() -> None:
     scene = trained_scene()
     data, shadows, members = scene.data, scene.shadows, scene.shadow_members
-    pool = ask_pool(scene, mode="online", samples=1, targets=4, sampled_models=4, engine="auto", seed=0)
+    pool = ask_pool(scene, GStacked(samples=(1,), targets=4, sampled_models=4))
     assert pool.is_of(data, list(shadows), members.copy())
     assert not pool.is_of(data.clone(), shadows, members)
     assert not pool.is_of(data, shadows[:2], members[:2])
@@ -46,15 +39,7 @@ def test_it_knows_the_very_pool_that_was_asked() -> None:
 
 def test_a_shadow_model_in_the_targets_place_answers_as_any_target_does() -> None:
     scene = trained_scene()
-    pool = ask_pool(
-        scene,
-        mode="online",
-        samples=2,
-        targets=4,
-        sampled_models=4,
-        engine="auto",
-        seed=0,
-    )
+    pool = ask_pool(scene, GStacked(samples=(2,), targets=4, sampled_models=4))
     other = Scene(scene.data, scene.shadows[1], scene.shadows, scene.shadow_members)
     (plain, sampled), (asked_plain, asked_sampled) = pool.of_shadow(1), pool.of_target(other)
     assert (plain.whole == asked_plain.whole).all()
@@ -85,7 +70,7 @@ def test_a_target_gets_the_engine_of_the_pools_models_unless_it_is_of_another_ki
         return target_names if models[0].model is scene.target else pool_names
 
     monkeypatch.setattr(toggling, "engine_names", names)
-    pool = ask_pool(scene, mode="online", samples=1, targets=4, sampled_models=4, engine="auto", seed=0)
+    pool = ask_pool(scene, GStacked(samples=(1,), targets=4, sampled_models=4))
     references = pool.plan.references[0][:, 0]
     pool.under_masks(scene.profiled()[1], pool.masks, references)
     pool.under_masks(scene.profiled()[0], pool.masks, references)
@@ -95,7 +80,7 @@ def test_a_target_gets_the_engine_of_the_pools_models_unless_it_is_of_another_ki
 @pytest.mark.parametrize("engine", ["layered", "packed", "reference"])
 def test_how_long_simulated_targets_take_grows_with_their_training_sets_or_is_not_known(engine: str) -> None:
     scene = trained_scene()
-    pool = ask_pool(scene, mode="online", samples=1, targets=4, sampled_models=4, engine="layered", seed=0)
+    pool = ask_pool(scene, GStacked(samples=(1,), targets=4, sampled_models=4, engine="layered"))
     pool = dataclasses.replace(pool, settled=engine)
     one, many = (pool.seconds_under(np.repeat(pool.masks, count, axis=0)) for count in (1, 50))
     assert (one == many == 0) if engine == "reference" else (0 < 10 * one < many)
@@ -113,8 +98,7 @@ def test_the_engine_is_chosen_for_as_much_work_as_that_of_g_base_with_the_larges
 
     monkeypatch.setattr(pool_signals, "settled_engine", settled)
     monkeypatch.setattr(scene_module, "settled_engine", settled)
-    options: dict[str, Any] = {"mode": "online", "targets": 8, "sampled_models": 8, "engine": "auto", "seed": 0}
-    pool = ask_pool(scene, samples=2, most=5, **options)
+    pool = ask_pool(scene, GStacked(samples=(2, 5), targets=8, sampled_models=8))
     assert (
         scene.engine_for(np.repeat(pool.masks[:1], 5, axis=0)) == pool.settled == pool.engine_for(scene.profiled()[0])
     )

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -9,7 +11,12 @@ from threadpoolctl import threadpool_limits
 
 from glasshouse.core.arrays import FloatArray
 from glasshouse.core.numerics import area_under_roc
-from glasshouse.graph.attacks.stacking.similar_nodes import SimilarNodes
+from glasshouse.graph.attacks.stacking.similar_nodes import Described, SimilarNodes, compact
+
+
+def similar_nodes(features: Any, labels: NDArray[np.int64]) -> SimilarNodes:
+    """By one set of features."""
+    return SimilarNodes.of([Described.of(compact(features), labels)], labels)
 
 
 def alike_pairs(features: FloatArray, labels: NDArray[np.int64]) -> FloatArray:
@@ -43,7 +50,7 @@ def test_it_is_a_regression_on_all_other_nodes(seed: int, count: int, width: int
     if sparse:
         features *= np.random.default_rng(seed).random(features.shape) < 0.08
         features[0, 0] = 1.0
-    found = SimilarNodes.of(features, labels).expected(surprise)
+    found = similar_nodes(features, labels).expected(surprise)
     assert found == pytest.approx(one_by_one(features, labels, surprise), abs=0.02)
 
 
@@ -54,7 +61,7 @@ def test_with_more_nodes_it_is_nearly_the_regression_on_all_pairs(density: float
     features = random.random((700, 300)) * (random.random((700, 300)) < density)
     labels, surprise = random.integers(0, 5, 700), random.normal(size=700)
     inverse = np.linalg.inv(alike_pairs(features, labels) + 0.3 * np.eye(700))
-    known = SimilarNodes.of(features, labels)
+    known = similar_nodes(features, labels)
     own = np.empty(700)
     own[known.order] = known.own
     solved = (surprise - known.expected(surprise)) * (1 - own) / 0.3
@@ -69,7 +76,7 @@ def test_with_more_nodes_it_is_nearly_the_regression_on_all_pairs(density: float
 
 def test_its_own_answer_hardly_moves_what_is_expected_of_a_node() -> None:
     features, labels, surprise = drawn(0, 200, 400, 3)
-    known = SimilarNodes.of(features, labels)
+    known = similar_nodes(features, labels)
     moved = []
     for i in range(0, 200, 20):
         other = surprise.copy()
@@ -82,7 +89,7 @@ def test_its_own_answer_hardly_moves_what_is_expected_of_a_node() -> None:
 def test_targets_together_and_one_by_one_are_the_same() -> None:
     features, labels, _ = drawn(0, 60, 40, 3)
     surprises = np.random.default_rng(1).normal(size=(5, 60))
-    kin = SimilarNodes.of(features, labels)
+    kin = similar_nodes(features, labels)
     found = kin.expected(surprises)
     assert found.shape == (5, 60)
     assert np.stack([kin.expected(row) for row in surprises]) == pytest.approx(found, abs=1e-4)
@@ -93,7 +100,7 @@ def test_the_number_of_threads_changes_no_byte() -> None:
     found = []
     for threads in (1, 2):
         with threadpool_limits(threads):
-            found.append(SimilarNodes.of(features, labels).expected(surprise))
+            found.append(similar_nodes(features, labels).expected(surprise))
     assert (found[0] == found[1]).all()
 
 
@@ -104,7 +111,7 @@ def test_membership_shows_once_the_models_own_leanings_are_gone() -> None:
     members = random.random(2000) < 0.5
     leaning = 3 * features @ random.normal(size=10) / np.sqrt(10) * (2 * labels - 1)
     surprise = leaning + members + 0.5 * random.normal(size=2000)
-    beyond = surprise - SimilarNodes.of(features, labels).expected(surprise)
+    beyond = surprise - similar_nodes(features, labels).expected(surprise)
     assert area_under_roc(surprise, members) < 0.65
     assert area_under_roc(beyond, members) > 0.85
 
@@ -112,13 +119,13 @@ def test_membership_shows_once_the_models_own_leanings_are_gone() -> None:
 @pytest.mark.parametrize("far", [1e300, -1e300])
 def test_an_answer_beyond_all_measure_counts_as_a_large_one(far: float) -> None:
     features, labels, surprise = drawn(1, 30, 5, 3)
-    known = SimilarNodes.of(features, labels)
+    known = similar_nodes(features, labels)
     surprise[4] = far
     assert (known.expected(surprise) == known.expected(np.clip(surprise, -10, 10))).all()
 
 
 @pytest.mark.parametrize("features", [np.ones((5, 3)), np.zeros((5, 3)), np.zeros((5, 0)), np.full((5, 3), 1e30)])
 def test_nodes_that_all_look_the_same_are_all_kin(features: FloatArray) -> None:
-    found = SimilarNodes.of(features, np.zeros(5, dtype=np.int64)).expected(np.array([1.0, 1, 1, 1, 0]))
+    found = similar_nodes(features, np.zeros(5, dtype=np.int64)).expected(np.array([1.0, 1, 1, 1, 0]))
     assert (found > 0.5).all()
     assert found[4] == found.max()

@@ -8,6 +8,7 @@ import pytest
 from glasshouse.attacks import BASE
 from glasshouse.evaluation import auc
 from glasshouse.evidence import Mode
+from glasshouse.graph import GStacked
 from glasshouse.graph.attacks.stacking.learn import Untrained, best_untrained
 from glasshouse.graph.attacks.stacking.pool_signals import PlainAnswers, PoolSignals, ask_pool
 from tests.graph.scenes import trained_scene
@@ -15,15 +16,7 @@ from tests.graph.scenes import trained_scene
 
 def pool_of(mode: Mode = "online") -> PoolSignals:
     scene = trained_scene(shadows=8)
-    return ask_pool(
-        scene,
-        mode=mode,
-        samples=2,
-        targets=8,
-        sampled_models=8,
-        engine="auto",
-        seed=0,
-    )
+    return ask_pool(scene, GStacked(mode=mode, samples=(2,), targets=8, sampled_models=8))
 
 
 def quality(attack: Untrained, pool: PoolSignals) -> float:

@@ -76,7 +76,7 @@ class GraphContext:
         chosen = None if where.type == "cpu" else where
         alone, beside = (Described.of(features, labels, device=chosen) for features in (own, around))
         parts = {"alone": [alone], "whole": [alone, beside]}
-        found = {query: SimilarNodes.described(part, labels) for query, part in parts.items()}
+        found = {query: SimilarNodes.of(part, labels) for query, part in parts.items()}
         return cls(adjacency, degree, labels, among, found)
 
     def mean(self, values: FloatArray, *, alone: float) -> FloatArray:

@@ -7,7 +7,7 @@ nothing has a part in the order.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
@@ -29,6 +29,7 @@ from glasshouse.attacks.cross_fit import (
 )
 from glasshouse.attacks.learners import Learner
 from glasshouse.attacks.prior import prior_weights
+from glasshouse.attacks.regressed import record_folds
 from glasshouse.compute import is_worth_spreading, spread_in_order
 from glasshouse.core.arrays import BoolArray, FloatArray
 from glasshouse.core.numerics import area_under_roc, loss_to_margin, margin_to_loss
@@ -94,7 +95,7 @@ def best_untrained(pool: PoolSignals) -> Untrained:
     """The better one of the two on simulated targets, by mean AUC."""
     losses = pool.plain.alone[:, pool.at]  # tuning looks only at the pool, so any target can be given
     evidence = Evidence(target_loss=losses[0], shadow_loss=losses, shadow_members=pool.members[:, pool.at])
-    base = BASE(mode=pool.mode).tuned(evidence)
+    base = BASE(mode=pool.attack.mode).tuned(evidence)
     found = [Untrained(base=base), Untrained(base=base, neighbours=True)]
     quality = np.zeros(len(found))
     for k, references in zip(pool.plan.targets.tolist(), pool.plan.references, strict=True):
@@ -107,11 +108,18 @@ def best_untrained(pool: PoolSignals) -> Untrained:
 class Learned:
     """What was learned from a pool; any number of targets are scored with it."""
 
-    parameters: tuple[object, ...]  # those of the attack that affect the learning
     pool: PoolSignals
-    samples: tuple[int, ...]  # training sets in each round after the first, from the posterior of the round before
-    seed: int  # of these draws
     rounds: tuple[CrossFit, ...] = ()  # the posterior of each round
+
+    @property
+    def parameters(self) -> tuple[object, ...]:
+        """Those of the attack that affect the learning."""
+        return self.pool.attack._parameters
+
+    @property
+    def samples(self) -> tuple[int, ...]:
+        """Training sets in each round after the first, from the posterior of the round before."""
+        return self.pool.attack.samples[1:]
 
     @property
     def share(self) -> float:
@@ -232,7 +240,7 @@ class Learned:
 
     def _masks(self, odds: FloatArray, number: int, who: str) -> BoolArray:
         """Training sets [M, n] for one round, drawn by log-odds [n]."""
-        random = generator(self.seed, "masks", number, who)
+        random = generator(self.pool.attack.seed, "masks", number, who)
         return draw_training_sets(np.asarray(expit(odds)), samples=self.samples[number - 1], random=random)
 
 
@@ -254,21 +262,14 @@ def _simulated_rows(pool: PoolSignals, task: _Task) -> FloatArray:
     return pool.rows(pool.target_signals(plain, sampled, references, odds, pool.shadow_features[place]))
 
 
-def learn(
-    pool: PoolSignals,
-    *,
-    parameters: tuple[object, ...],  # those of the attack that affect the learning
-    samples: tuple[int, ...],  # training sets in each round after the first; empty for a single round
-    learners: Mapping[str, Learner],  # candidates by name, for the last round
-    early: Mapping[str, Learner],  # for the rounds before it, which only draw training sets; they may be quicker
-    folds: NDArray[np.intp],  # [J] the fold of each asked node; only one fold online
-    seed: int,  # of every random choice
-    jobs: int = 1,  # fits that run in parallel; -1 for one per core
-) -> Learned:
+def learn(pool: PoolSignals) -> Learned:
     """Learn from a pool: every shadow model of its plan plays the target once per round."""
-    targets, groups = pool.plan.targets, pool.plan.groups
-    known = Learned(parameters=parameters, pool=pool, samples=samples, seed=seed)
-    rounds = [*[early] * len(samples), learners]
+    targets, groups, attack = pool.plan.targets, pool.plan.groups, pool.attack
+    folds = record_folds(pool.members.shape[1], mode=attack.mode, folds=attack.folds, seed=attack.seed)[pool.at]
+    known = Learned(pool=pool)
+    # rounds before the last only draw training sets, so their learners may be quicker
+    early: dict[str, Learner] = {"linear": attack.linear, "network": attack.early}
+    rounds = [*[early] * len(known.samples), attack._learners]
     total = sum(len(targets) + count_fits(groups, folds, list(each)) for each in rounds)
     with open_bar(total=total, label="Learning from simulated targets", unit="steps") as done:
         for number, each in enumerate(rounds):
@@ -279,8 +280,8 @@ def learn(
                 groups=groups,
                 folds=folds,
                 learners=each,
-                seed=seed_for(seed, "round", number),
-                jobs=jobs,
+                seed=seed_for(attack.seed, "round", number),
+                jobs=attack.jobs,
                 done=done,
             )
             known = dataclasses.replace(known, rounds=(*known.rounds, fit))

@@ -6,7 +6,7 @@ None of it depends on a target; a target's own answers are put beside it.
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import NamedTuple
 
@@ -16,12 +16,15 @@ from numpy.typing import NDArray
 from torch_geometric.data import Data
 
 from glasshouse.attacks.cross_fit import ENOUGH, TargetPlan, plan_targets
-from glasshouse.attacks.stacked import Features
+from glasshouse.attacks.learners import Boosted, Learner, Linear, Network
+from glasshouse.attacks.stacked import Features, StackedParameters
 from glasshouse.core.arrays import BoolArray, FloatArray, IntArray
 from glasshouse.core.errors import InputError
 from glasshouse.core.randomness import generator, some_of
-from glasshouse.evidence import Evidence, Mode
+from glasshouse.core.registry import did_you_mean
+from glasshouse.evidence import Evidence
 from glasshouse.graph.attacks.stacking.features import (
+    SIGNALS,
     GraphContext,
     SampledAnswers,
     TargetSignals,
@@ -36,6 +39,35 @@ from glasshouse.graph.sampling.posterior import log_odds
 from glasshouse.graph.scene import Scene
 
 TEACHING = 20_000  # nodes to learn from: with simulated targets, about as many pairs as teach anything (`ENOUGH`)
+
+
+@dataclass(frozen=True, kw_only=True)
+class GStackedParameters(StackedParameters):
+    """Parameters of `GStacked`, where they are explained."""
+
+    samples: tuple[int, ...] = (8, 2, 8)
+    sampled_models: int = 32
+    boosted: Boosted = field(default_factory=lambda: Boosted(rounds=60, share=0.15, guide=Linear(examples=20_000)))
+    network: Network = field(default_factory=Network)
+    early: Network = field(default_factory=lambda: Network(nets=1, epochs=6, examples=50_000))
+    without: Sequence[str] = ()
+    engine: str = "auto"
+
+    def __post_init__(self) -> None:
+        if not self.samples or min(self.samples) < 1:
+            raise InputError(f"samples: {self.samples}; use one or more rounds of 1 or more.")
+        if isinstance(self.without, str) or not isinstance(self.without, Sequence):
+            raise InputError(f"without: {self.without!r} is not a list; give a list of names of signals.")
+        unknown = [str(name) for name in self.without if name not in SIGNALS]
+        if unknown:
+            raise InputError(f'without: no signal is called "{unknown[0]}".{did_you_mean(unknown[0], SIGNALS)}')
+        for name in ("samples", "without"):  # a list of the caller may change later, but what was learned would not
+            object.__setattr__(self, name, tuple(getattr(self, name)))
+        super().__post_init__()
+
+    @property
+    def _learners(self) -> dict[str, Learner]:
+        return {"linear": self.linear, "network": self.network, "boosted": self.boosted}
 
 
 class PlainAnswers(NamedTuple):
@@ -70,11 +102,8 @@ class PoolSignals:
     plain: PlainAnswers  # of all shadow models, [K, n] each
     masks: BoolArray  # [M, n] training sets drawn without looking at any model; they are used for all targets
     sampled: SampledAnswers  # of the sampled models under these masks, [S, M, J] each
-    mode: Mode
-    engine: str
+    attack: GStackedParameters  # its parameters
     settled: str  # the engine for questions about the pool's own models, chosen for all of them together
-    largest: int  # the most training sets of any round
-    without: tuple[str, ...]
     asked: IntArray | None = None  # [J] the asked nodes, ascending; None for all of them, J = n
 
     @property
@@ -111,11 +140,10 @@ class PoolSignals:
 
     def engine_for(self, target: Profiled) -> str:
         """The pool's engine if the target gets the same; a target of another kind may need another one."""
-        if self.engine != "auto" or any(target.model is shadow.model for shadow in self.shadows):
+        if self.attack.engine != "auto" or any(target.model is shadow.model for shadow in self.shadows):
             return self.settled
-        work = _work(self.plan, self.sampled_models, self.largest)
         question = question_about([target], self.data, self.masks, self.asked)
-        own = settled_engine([target], question, work=work, least=self.largest)
+        own = settled_engine([target], question, **_work(self.attack, self.plan, self.sampled_models))
         return self.settled if own == self.settled else "auto"
 
     def seconds_under(self, masks: BoolArray) -> float:
@@ -139,9 +167,10 @@ class PoolSignals:
         It has log-odds [J] from the round before, except in the first round, and perhaps known `plain_features`.
         """
         chosen = np.flatnonzero(np.isin(sampled.rows, references))
+        alone, whole = self._evidence(plain, references)
         return TargetSignals(
-            alone=self._evidence(plain.alone, self.plain.alone, references),
-            whole=self._evidence(plain.whole, self.plain.whole, references),
+            alone=alone,
+            whole=whole,
             target=sampled.target,
             references=sampled.references.of(chosen.tolist()),
             members=self.members[sampled.rows[chosen]][:, self.at],
@@ -151,17 +180,14 @@ class PoolSignals:
 
     def plain_features(self, asked: Sequence[tuple[PlainAnswers, NDArray[np.intp]]]) -> list[Features]:
         """Features that are the same in every round, of several targets: plain answers and references of each."""
-        both = [
-            (self._evidence(own.alone, self.plain.alone, rows), self._evidence(own.whole, self.plain.whole, rows))
-            for own, rows in asked
-        ]
+        both = [self._evidence(*each) for each in asked]
         odds = None if self.asked is None else [self._base_odds(*each) for each in asked]
-        return plain_features(both, self.context, mode=self.mode, odds=odds)
+        return plain_features(both, self.context, mode=self.attack.mode, odds=odds)
 
     def _base_odds(self, plain: PlainAnswers, references: NDArray[np.intp]) -> FloatArray:
         """BASE's log-odds [n] of all nodes, each queried alone: what is known of those that are not asked about."""
         members = self.members[references]
-        usable = None if self.mode == "online" else ~members | members.all(axis=0)
+        usable = None if self.attack.mode == "online" else ~members | members.all(axis=0)
         return log_odds(plain.alone[0], self.plain.alone[references], usable)
 
     def everywhere(self, odds: FloatArray, plain: PlainAnswers, references: NDArray[np.intp]) -> FloatArray:
@@ -180,14 +206,20 @@ class PoolSignals:
 
     def rows(self, signals: TargetSignals) -> FloatArray:
         """Features [J, F] of a target."""
-        found = without_signals(node_features(signals, self.context, mode=self.mode), self.without)
+        mode, without = self.attack.mode, self.attack.without
+        found = without_signals(node_features(signals, self.context, mode=mode), without)
         if not found:
-            raise InputError(f"without: {', '.join(self.without)} leave nothing to learn from; keep one of them.")
+            raise InputError(f"without: {', '.join(without)} leave nothing to learn from; keep one of them.")
         return np.stack(list(found.values()), axis=1)
 
-    def _evidence(self, target: FloatArray, pool: FloatArray, references: NDArray[np.intp]) -> Evidence:
-        losses, members, at = pool[references], self.members[references], self.at
-        return Evidence(target_loss=target[0][at], shadow_loss=losses[:, at], shadow_members=members[:, at])
+    def _evidence(self, plain: PlainAnswers, references: NDArray[np.intp]) -> tuple[Evidence, Evidence]:
+        """About the asked nodes, each queried alone and in the whole graph."""
+        members, at = self.members[references][:, self.at], self.at
+        alone, whole = (
+            Evidence(target_loss=target[0][at], shadow_loss=pool[references][:, at], shadow_members=members)
+            for target, pool in zip(plain, self.plain, strict=True)
+        )
+        return alone, whole
 
 
 def plain_answers(scene: Scene) -> tuple[PlainAnswers, PlainAnswers]:
@@ -216,55 +248,39 @@ def draw_training_sets(chances: FloatArray, *, samples: int, random: np.random.G
     return np.asarray((parts + random.random(parts.shape)) / samples < chances)
 
 
-def ask_pool(
-    scene: Scene,
-    *,
-    mode: Mode,
-    samples: int,
-    most: int = 0,
-    targets: int,
-    sampled_models: int,
-    engine: str,
-    seed: int,
-    without: tuple[str, ...] = (),
-) -> PoolSignals:
-    """Ask a pool all that does not depend on a target; the scene's own target is not used.
-
-    The parameters are those of `GStacked`, with M ``samples`` for all targets; the engine is chosen for the ``most``
-    samples of a later round.
-    """
-    data, shadows, members = scene.data, tuple(scene.profiled()[1:]), scene.shadow_members
+def ask_pool(scene: Scene, attack: GStackedParameters) -> PoolSignals:
+    """Ask a pool all that does not depend on a target; the scene's own target is not used."""
+    data, shadows, members, seed = scene.data, tuple(scene.profiled()[1:]), scene.shadow_members, attack.seed
     asked_nodes = _asked_nodes(scene, seed)
     seen = members if asked_nodes is None else members[:, asked_nodes]
-    plan = plan_targets(seen, targets=targets, seed=seed, enough=ENOUGH)
+    plan = plan_targets(seen, targets=attack.targets, seed=seed, enough=ENOUGH)
     if any(rows.shape[1] != 1 for rows in plan.references):
         raise InputError("shadow_members: on graphs, train shadow models in complementary pairs or on random sets.")
     chosen = np.arange(len(members))
-    if len(members) > sampled_models:  # the simulated targets and some more, in whole pairs if the pool has pairs
-        more = plan_targets(members[:, scene.labelled], targets=sampled_models, seed=seed).targets
+    if len(members) > attack.sampled_models:  # simulated targets and some more, in whole pairs if the pool has pairs
+        more = plan_targets(members[:, scene.labelled], targets=attack.sampled_models, seed=seed).targets
         chosen = np.union1d(plan.targets, more)
     share = with_context(np.full(members.shape[1], members[:, scene.labelled].mean()), data, members)
-    masks = draw_training_sets(share, samples=samples, random=generator(seed, "masks"))
+    masks = draw_training_sets(share, samples=attack.samples[0], random=generator(seed, "masks"))
     asked = [shadows[k] for k in chosen.tolist()]
-    settled, largest = engine, max(samples, most)
-    if engine == "auto":
+    settled = attack.engine
+    if settled == "auto":
         question = question_about(asked, data, masks, asked_nodes)
-        settled = settled_engine(asked, question, work=_work(plan, chosen, largest), least=largest)
+        settled = settled_engine(asked, question, **_work(attack, plan, chosen))
     return PoolSignals(
         data=data,
         shadows=shadows,
         members=members,
-        context=GraphContext.of(data, kin="kin" not in without, device=model_device(scene.shadows), nodes=asked_nodes),
+        context=GraphContext.of(
+            data, kin="kin" not in attack.without, device=model_device(scene.shadows), nodes=asked_nodes
+        ),
         plan=plan,
         sampled_models=chosen,
         plain=plain_answers(scene)[1],
         masks=masks,
         sampled=sampled_answers(asked, data, masks, engine=settled, nodes=asked_nodes),
-        mode=mode,
-        engine=engine,
+        attack=attack,
         settled=settled,
-        largest=largest,
-        without=without,
         asked=asked_nodes,
     )
 
@@ -287,9 +303,10 @@ def _asked_nodes(scene: Scene, seed: int) -> IntArray | None:
     return np.sort(np.concatenate([scene.nodes, others[more]]))
 
 
-def _work(plan: TargetPlan, sampled_models: NDArray[np.intp], samples: int) -> int:
+def _work(attack: GStackedParameters, plan: TargetPlan, sampled_models: NDArray[np.intp]) -> dict[str, int]:
     """About how many pairs of a model and a training set are asked about, of the target and all simulated ones.
 
-    It is what G-BASE asks, so that both get the same engine.
+    It is what G-BASE asks, so that both get the same engine; and the training sets of the largest round are the least.
     """
-    return samples * (1 + len(plan.targets)) * (1 + len(sampled_models))
+    largest = max(attack.samples)
+    return {"work": largest * (1 + len(plan.targets)) * (1 + len(sampled_models)), "least": largest}

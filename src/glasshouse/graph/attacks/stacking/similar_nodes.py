@@ -52,11 +52,6 @@ class RowSums:
             start = end
         return cls(tuple(parts))
 
-    @property
-    def nbytes(self) -> int:
-        """Bytes of all its numbers."""
-        return sum(one.nbytes for part in self.parts for one in part)
-
     def __matmul__(self, dense: Tensor) -> Tensor:
         """Products [n, T] with dense [m, T]."""
         found = []
@@ -330,12 +325,7 @@ class SimilarNodes:
     own: FloatArray  # [n] the weight of a node's own answer in its fitted value, nodes in order of class
 
     @classmethod
-    def of(cls, features: Any, labels: IntArray) -> SimilarNodes:
-        """From features [n, D] (numpy, torch or scipy) and labels [n] of all nodes."""
-        return cls.described([Described.of(compact(features), labels)], labels)
-
-    @classmethod
-    def described(cls, described: Sequence[Described], labels: IntArray) -> SimilarNodes:
+    def of(cls, described: Sequence[Described], labels: IntArray) -> SimilarNodes:
         """From one or several sets of features and labels [n] of all nodes."""
         similarity = Similarity.of(described, labels, constant=_CONSTANT)
         solver = Solver.of(similarity, len(labels), penalty=_PENALTY)
