@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from glasshouse.evaluation.privacy.bounds import DESIGNS, EVERY_RECORD, Design, count_right, shares_right
-from glasshouse.evaluation.privacy.claim import most_often_right, chosen_guesses, judge_claim
+from glasshouse.evaluation.privacy.claim import chosen_guesses, judge_claim, most_often_right
 
 SHARES = st.sampled_from([0.005, 0.05, 0.2, 0.35])
 
