@@ -25,9 +25,14 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
     loss = random.exponential(size=(5, 40))
     evidence = Evidence(target_loss=loss[4], shadow_loss=loss[:4], shadow_members=members)
     audit_evidence(evidence, members=members[0], attacks=["base"]).save(place / "run")
-    population = Population(random.normal(size=(20, 2)), random.integers(2, size=20))
-    ShadowPool.plan(population, lambda who, members, seed: np.negative, shadows=2, folder=place / "pool").train()
+    planned(place / "pool").train()
     return place
+
+
+def planned(folder: Path) -> ShadowPool:
+    random = np.random.default_rng(0)
+    population = Population(random.normal(size=(20, 2)), random.integers(2, size=20))
+    return ShadowPool.plan(population, lambda who, members, seed: np.negative, shadows=2, folder=folder)
 
 
 def verified(place: Path) -> tuple[int, str]:
@@ -107,6 +112,10 @@ def test_models_that_were_exchanged_are_noticed(whole: Path, tmp_path: Path) -> 
         second.write_bytes(kept)
     code, told = verified(tmp_path / "pool")
     assert (code, told.count("is of another model than its name says")) == (3, 2)
+    planned(tmp_path / "pool").train(progress=False)  # they are trained again
+    assert [path.read_bytes() for path in sorted((tmp_path / "pool").glob("model-*"))] == [
+        path.read_bytes() for path in sorted((whole / "pool").glob("model-*"))
+    ]
 
 
 @pytest.mark.parametrize("what", ["a pipe", "an endless device", "a folder"])

@@ -221,8 +221,8 @@ def names_for(text: str) -> dict[str, Any]:
 
 # the examples of bring.md need heavy libraries, and are run by tests/docs/test_bring.py; those of extending.md register
 # things, and are run by tests/project/test_plugins.py in a process of their own; that of own-attack.md is run by
-# tests/cli/test_bench.py
-ELSEWHERE = ("bring.md", "extending.md", "own-attack.md")
+# tests/cli/test_bench.py; the README's is run alone by tests/docs/test_readme.py, and must print what the page shows
+ELSEWHERE = ("bring.md", "extending.md", "own-attack.md", "README.md")
 PYTHON = [one for one in BLOCKS if one.language == "python" and one.page not in ELSEWHERE]
 
 

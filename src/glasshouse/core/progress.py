@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
-from typing import Literal, TypeVar
+from typing import TypeVar
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, Task, TextColumn, TimeRemainingColumn
@@ -44,7 +44,7 @@ def showing(progress: bool | None, *, label: str = "") -> Iterator[None]:
     before = _INNER.get()
     _INNER.set(progress)
     try:
-        with _lines(label) if label and _how(progress) == "lines" else nullcontext():
+        with _lines(label) if label and _in_lines(progress) else nullcontext():
             yield
     finally:
         _INNER.set(before)
@@ -63,20 +63,17 @@ def track(items: Iterable[Item], *, total: int, label: str, unit: str, show: boo
             done(1)
 
 
-def _how(show: bool | None) -> Literal["bar", "lines", "nothing"]:
-    if show is None:
-        return "bar" if sys.stderr.isatty() else "lines"
-    return "bar" if show else "nothing"
+def _in_lines(show: bool | None) -> bool:
+    return show is None and not sys.stderr.isatty()
 
 
 @contextmanager
 def _progress(show: bool | None, *, total: int, label: str, unit: str) -> Iterator[Callable[[int], None]]:
     """A step that counts its items, shown as the place allows."""
-    how = _how(show)
-    if how == "nothing":
+    if show is False:
         yield lambda _: None
         return
-    step = _shown if how == "bar" else _lines
+    step = _lines if _in_lines(show) else _shown
     with showing(False), step(label, total=total, unit=unit) as done:  # no other opens inside it
         yield done
 

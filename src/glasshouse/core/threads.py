@@ -20,9 +20,7 @@ _WORKING = threading.local()  # has an attribute in threads that work already
 
 def side_by_side(function: Callable[[Any], Found], items: Iterable[Any], *, records: int) -> list[Found]:
     """``function`` of each item, in the order of the items; on all cores if an item is about many records."""
-    if records < _MANY:
-        return [function(item) for item in items]
-    return in_threads(function, items)
+    return in_threads(function, items, jobs=1 if records < _MANY else -1)
 
 
 def in_threads(function: Callable[[Any], Found], items: Iterable[Any], *, jobs: int = -1) -> list[Found]:
