@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import torch
 from torch import Tensor
@@ -26,10 +26,9 @@ from glasshouse.graph.models.profile import AnyModel, Profiled, evaluation_mode,
 from glasshouse.graph.rule.ego_nets import draw_ego_nets
 from glasshouse.graph.rule.engines import Stack, stacks_of
 from glasshouse.graph.rule.incremental.balls import Ball, Rings
-from glasshouse.graph.rule.incremental.engine import are_safe, in_turns, lowered, target_costs
+from glasshouse.graph.rule.incremental.engine import are_safe, in_turns, lowered
 from glasshouse.graph.rule.incremental.graph import EdgeCopies, MaskedGraph, coalesce, mask_graph
 from glasshouse.graph.rule.incremental.program import (
-    ChangedBalls,
     ForwardState,
     LossesToSignal,
     changed_balls,
@@ -42,6 +41,7 @@ from glasshouse.graph.rule.question import Question, ask
 EdgeEngine = Literal["auto", "reference"]
 
 _BYTES = 2**27  # of the rows of one part, as for nodes on a CPU
+_ROW_BYTES = 512  # of indices and hidden values for each walk from a changed row
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -157,6 +157,7 @@ class _EdgeRings(Rings):
     sender: Tensor  # keys of the ends, in each direction that the edge has
     receiver: Tensor
     off: Tensor  # bool, whether toggling takes the edge out
+    splits: ClassVar[bool] = False
 
     @classmethod
     def of(cls, graph: MaskedGraph, pairs: Tensor, off: Tensor, *, both: bool, radius: int) -> _EdgeRings:
@@ -195,8 +196,8 @@ class _EdgeRings(Rings):
     def gone(self, sender: Tensor, receiver: Tensor) -> Tensor:
         """See :class:`~glasshouse.graph.rule.incremental.balls.Rings`; a sender's key has the number of its pair."""
         size = self.graph.size
-        taken = self.sender[self.off] * size + self.receiver[self.off] % size
-        return torch.isin(sender * size + receiver % size, taken)
+        taken = (self.sender[self.off] * size + self.receiver[self.off] % size).sort().values
+        return lookup(taken, sender * size + receiver % size)[1]
 
     def added(self) -> tuple[Tensor, Tensor]:
         """See :class:`~glasshouse.graph.rule.incremental.balls.Rings`."""
@@ -213,15 +214,16 @@ def _incremental(models: Stack, question: EdgeQuestion, mask: Tensor) -> Tensor:
     x, graph = question.graph.x, question.under(mask, dtype)
     program, logits = forward_state(placed, x.to(dtype) if x.is_floating_point() else x, graph, limit=_BYTES)
     ends = LossesToSignal.of(question.graph.labels, logits.expand(-1, len(models), -1))
-    parts = _parts(graph, question.pairs, placed, logits=len(models) * ends.classes)
-    work = partial(_signals, program, question, mask, ends)
+    parts, work = _parts(graph, question.pairs, program.outermost), partial(_signals, program, question, mask, ends)
     return in_turns(work, parts, device=mask.device, threads=are_safe(placed)).t()
 
 
-def _parts(graph: MaskedGraph, pairs: Tensor, placed: Sequence[ChangedBalls], *, logits: int) -> list[slice]:
-    """The candidates in parts whose rows fit in memory, by what the toggles of both ends would take."""
-    costs = target_costs(graph, pairs.reshape(-1), placed, logits=logits)
-    return list(slices_within(costs.view(2, -1).sum(0), _BYTES))
+def _parts(graph: MaskedGraph, pairs: Tensor, reach: int) -> list[slice]:
+    """The candidates in parts whose rows fit in memory, by an upper estimate of how many each toggle changes."""
+    rows = torch.ones(graph.size, 1, dtype=torch.float64, device=pairs.device)
+    for _ in range(reach):
+        rows = (segment_sum(rows[graph.receivers.other], graph.receivers.start) + 1).clamp(max=graph.size)
+    return list(slices_within(rows[pairs].sum((0, 2)) * _ROW_BYTES, _BYTES))
 
 
 def _signals(program: ForwardState, question: EdgeQuestion, mask: Tensor, ends: LossesToSignal, part: slice) -> Tensor:
@@ -244,14 +246,13 @@ def edge_influences(model: Profiled, question: EdgeQuestion) -> Tensor:
     on the graph of the first mask with the pair as an edge; on the ego-net of both ends.
     """
     size, mask, x = question.graph.size, question.masks[0], question.graph.x
-    placed = changed_balls(lowered(Stack([model]), question.graph, "model"), radius=None)
-    graph = question.under(mask, torch.float32)
+    graph, hops = question.under(mask, torch.float32), max(1, model.profile.hops)
     found = torch.empty(len(mask), dtype=torch.float64, device=mask.device)
     with evaluation_mode([model]):
-        for part in _parts(graph, question.pairs, placed, logits=1):
+        for part in _parts(graph, question.pairs, hops + 2):
             off = torch.zeros_like(mask[part])
             rings = _EdgeRings.of(graph, question.pairs[:, part], off, both=question.both, radius=1)
-            net = draw_ego_nets(rings, rings.balls[1].keys, hops=max(1, model.profile.hops), degrees=2)
+            net = draw_ego_nets(rings, rings.balls[1].keys, hops=hops, degrees=2)
             keys = rings.targets * size + question.pairs[:, part]
             rows = lookup(net.target * size + net.node, keys)[0]
             given, changes = x.index_select(0, net.node), []

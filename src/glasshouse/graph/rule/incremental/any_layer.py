@@ -6,6 +6,7 @@ A layer may keep a state while it works, so no two threads call the same copy.
 from __future__ import annotations
 
 import copy
+import math
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -201,7 +202,8 @@ class KeptUnknown:
         width = (sum(layer.widths) + layer.width + layer.inside) * self.made.element_size()
         how = {"hops": layer.hops, "degrees": layer.beyond, "counted": layer.beyond == 1}
         if layer.shares_senders:  # whole rows are packed, not whole targets: a row's net has all that the row sees
-            for rows in slices_within(self._seen[ball.node] * (_VALUES * width + 64), limit):
+            cost = self._seen[ball.node] * (_VALUES * width + 64)
+            for rows in slices_within(cost, limit if rings.splits else math.inf):
                 yield rows, draw_ego_nets(rings, ball.keys[rows], own=step.source.keys, **how)
             return
         starts = starts_of(ball.target, len(rings.targets))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import ClassVar
 
 import torch
 from torch import Tensor
@@ -74,6 +75,7 @@ class Rings:
     removes: Tensor  # bool [targets]: the target is a member, so toggling removes it
     balls: list[Ball]  # ball 0 (the target alone) to ball R
     outward: list[Paths]  # from ball k to ball k + 1
+    splits: ClassVar[bool] = True  # whether rows with common senders may come in several queries, by what they may see
 
     @cached_property
     def around(self) -> Paths:
