@@ -29,6 +29,7 @@ from glasshouse.graph.rule.incremental.balls import Ball, Rings
 from glasshouse.graph.rule.incremental.engine import are_safe, in_turns, lowered
 from glasshouse.graph.rule.incremental.graph import EdgeCopies, MaskedGraph, coalesce, mask_graph
 from glasshouse.graph.rule.incremental.program import (
+    Asking,
     ForwardState,
     LossesToSignal,
     changed_balls,
@@ -206,13 +207,12 @@ class _EdgeRings(Rings):
 
 def _incremental(models: Stack, question: EdgeQuestion, mask: Tensor) -> Tensor:
     """S under one mask, [models, P], from the rows that change."""
-    asking = "model" if models[0].profile.program is None else "layer"
+    asking: Asking = "model" if models[0].profile.program is None else "layer"
     placed = changed_balls(lowered(models, question.graph, asking), radius=None)
     if placed[-1].outer is None:  # no toggle changes an answer
         return torch.zeros(len(models), len(mask), dtype=torch.float64, device=mask.device)
-    dtype = placed[-1].operation.result.sample.dtype
-    x, graph = question.graph.x, question.under(mask, dtype)
-    program, logits = forward_state(placed, x.to(dtype) if x.is_floating_point() else x, graph, limit=_BYTES)
+    graph = question.under(mask, placed[-1].operation.result.sample.dtype)
+    program, logits = forward_state(placed, question.graph.x, graph, limit=_BYTES)
     ends = LossesToSignal.of(question.graph.labels, logits.expand(-1, len(models), -1))
     parts, work = _parts(graph, question.pairs, program.outermost), partial(_signals, program, question, mask, ends)
     return in_turns(work, parts, device=mask.device, threads=are_safe(placed)).t()

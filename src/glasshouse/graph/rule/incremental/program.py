@@ -57,10 +57,10 @@ def lower(models: Sequence[Profiled], question: Question, *, asking: Asking = "f
     if asking == "model" or program is None:
         type_of_rows = question.x.dtype if question.x.is_floating_point() else torch.float32
         build = Builder(models=len(models), device=question.x.device, dtype=type_of_rows)
-        step = whole_step(profile.hops, both_ways=bool(profile.both_ways), edges=tuple(edges))
+        whole = _whole_step(profile.hops, both_ways=bool(profile.both_ways), edges=tuple(edges))
         asked, labels = [partial(_ask, model) for model in models], int(question.labels.max()) + 1
         slots = {"x": build.features(question.x)}
-        asked_operation(step, asked, build, slots, edges, classes=max(1, labels), inside=_HIDDEN)
+        asked_operation(whole, asked, build, slots, edges, classes=max(1, labels), inside=_HIDDEN)
         return build.operations
     roots: list[Any] = [model.root for model in models]
     device, dtype = _value_at(roots[0], question)
@@ -86,7 +86,7 @@ def lower(models: Sequence[Profiled], question: Question, *, asking: Asking = "f
 _HIDDEN = 256  # assumed width inside a black box, to estimate its memory
 
 
-def whole_step(hops: int, *, both_ways: bool, edges: tuple[str, ...] = ()) -> MessageStep:
+def _whole_step(hops: int, *, both_ways: bool, edges: tuple[str, ...]) -> MessageStep:
     """A model as one step of a program, called with features, edges and values of edges."""
     given = {name: Value(name) for name in ("x", "edge_index", *edges)}
     call: dict[str, Any] = {"inputs": ("x",), "edges": edges, "args": (), "kwargs": given}
@@ -337,6 +337,8 @@ def _passed(
     needed: AbstractSet[int],
 ) -> tuple[dict[int, Tensor], Tensor]:
     """Values by slot and the logits, with ``run`` for every layer; slots that nothing reads any more are freed."""
+    # everything is in one type; whole numbers may be codes
+    x = x.to(placed[-1].operation.result.sample.dtype) if x.is_floating_point() else x
     values: dict[int, Tensor] = {0: x.unsqueeze(1)}
     last = {source.number: number for number, one in enumerate(placed) for source in sources_of(one.operation)}
     for number, one in enumerate(placed):
