@@ -95,7 +95,28 @@ class RowStep:
 
     def call(self, root: nn.Module) -> Callable[..., Any]:
         """The same without a module of its own: much quicker to make, for a few calls."""
-        return fx.Interpreter(root, graph=self.graph).run
+        return functools.partial(_interpreted, self.graph, root)
+
+
+def _interpreted(graph: fx.Graph, root: nn.Module, *inputs: Any) -> Any:
+    """The operations of a graph one after another, with the modules of one traced model."""
+    values: dict[fx.Node, Any] = {}
+    given = iter(inputs)
+    for node in graph.nodes:
+        args, kwargs = fx.node.map_arg((node.args, node.kwargs), values.__getitem__)
+        if node.op == "placeholder":
+            values[node] = next(given, *node.args)  # a default, if it has one
+        elif node.op == "get_attr":
+            values[node] = functools.reduce(getattr, str(node.target).split("."), root)
+        elif node.op == "call_module":
+            values[node] = root.get_submodule(str(node.target))(*args, **kwargs)
+        elif node.op == "call_method":
+            values[node] = getattr(args[0], str(node.target))(*args[1:], **kwargs)
+        elif node.op == "call_function":
+            values[node] = node.target(*args, **kwargs)
+        else:
+            break
+    return args[0]  # of the output
 
 
 Step = MessageStep | RowStep

@@ -194,6 +194,10 @@ class _EdgeRings(Rings):
         reached = ball.target[owner] * self.graph.size + receivers.other[entry]
         return torch.cat([ball.keys, reached, self.receiver[sends]])
 
+    def places(self, inner: int, outer: int) -> Tensor:
+        """See :class:`~glasshouse.graph.rule.incremental.balls.Rings`."""
+        return lookup(self.balls[outer].keys, self.balls[inner].keys)[0]
+
     def gone(self, sender: Tensor, receiver: Tensor) -> Tensor:
         """See :class:`~glasshouse.graph.rule.incremental.balls.Rings`; a sender's key has the number of its pair."""
         size = self.graph.size

@@ -90,6 +90,13 @@ class Rings:
             raise LookupError(f"no paths are drawn from ball {inner} to ball {outer}")
         return self.around
 
+    def places(self, inner: int, outer: int) -> Tensor:
+        """The rows of a ball that hold the pairs of one within it."""
+        place = torch.arange(len(self.balls[inner].keys), device=self.targets.device)
+        for paths in self.outward[inner:outer]:
+            place = paths.inside[place]
+        return place
+
     def gone(self, sender: Tensor, receiver: Tensor) -> Tensor:
         """Whether toggling takes messages away, bool [messages]; senders and receivers are keys as those of balls."""
         size = len(self.graph.members)

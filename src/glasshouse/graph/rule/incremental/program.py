@@ -35,7 +35,7 @@ from glasshouse.graph.rule.incremental.operations import (
     formula_operations,
     sources_of,
 )
-from glasshouse.graph.rule.incremental.segments import lookup, segment_sum, starts_of
+from glasshouse.graph.rule.incremental.segments import segment_sum, starts_of
 from glasshouse.graph.rule.incremental.triton import row_margins
 from glasshouse.graph.rule.question import Question, node_losses
 
@@ -287,14 +287,14 @@ class ForwardState:
 
     def _at(self, rings: Rings, ball: int, changed: Mapping[int, tuple[int, Tensor]], slot: Slot) -> Tensor:
         """A value in all rows of a ball: new where it changed, kept elsewhere."""
-        balls, node = rings.balls, rings.balls[ball].node
+        node = rings.balls[ball].node
         if slot.number not in changed:
             return self.values[slot.number][node % self.graph.size]
         inner, fresh = changed[slot.number]
         if inner == ball:
             return fresh
         values = self.values[slot.number][node]
-        values[lookup(balls[ball].keys, balls[inner].keys)[0]] = fresh
+        values[rings.places(inner, ball)] = fresh
         return values
 
 
