@@ -46,9 +46,9 @@ def test_an_audit_of_five_models_checks_its_graph_once_and_profiles_each_model_o
     """The audit asks seven questions: a check of the engine, the target, four simulated targets and the flagged one."""
     stacks: list[tuple[Profiled, ...]] = []
 
-    def counted(models: Sequence[Profiled], question: Any) -> Any:
+    def counted(models: Sequence[Profiled], question: Any, **options: Any) -> Any:
         stacks.append(tuple(models))
-        return lower(models, question)
+        return lower(models, question, **options)
 
     monkeypatch.setattr(engine, "lower", counted)
     trainer = GNNTrainer(hidden=8, epochs=5, device="cpu")

@@ -73,7 +73,7 @@ def test_models_of_several_shapes_are_each_compared() -> None:
 def counted_from_row_0(*given: Any, **options: Any) -> EgoNets:
     """Nets as they were drawn once: senders that only count are row 0, which for row 0 itself is a self-loop."""
     nets = draw_ego_nets(*given, **options)
-    stands_in = nets.target[nets.edges[0]] > len(given[1])
+    stands_in = nets.target[nets.edges[0]] > len(given[0].targets)
     nets.edges[0, stands_in] = 0
     return nets
 

@@ -286,7 +286,7 @@ class _AllAtOnce:
     def __init__(self, step: RowStep, roots: Sequence[nn.Module]) -> None:
         operations = RowOperations(roots[0], _stacked_weights(step, roots))
         first = next(node for node in step.graph.nodes if node.op != "placeholder")
-        alone = _is_relu(first, roots[0]) and len(first.all_input_nodes[0].users) == 1
+        alone = is_relu(first, roots[0]) and len(first.all_input_nodes[0].users) == 1
         self.run, self.after_relu = operations.compiled(step), operations.compiled(step, first) if alone else None
         self.direct = operations.direct
 
@@ -300,10 +300,11 @@ class _AllAtOnce:
         return self.after_relu(rows.relu_().transpose(0, 1)).transpose(0, 1)  # type: ignore[no-any-return]
 
 
-def _is_relu(node: fx.Node, root: nn.Module) -> bool:
+def is_relu(node: fx.Node, root: nn.Module) -> bool:
+    """Whether a call of a value is a ReLU."""
     if node.op == "call_module":
         return type(root.get_submodule(str(node.target))) is nn.ReLU
-    return node.target in (torch.relu, functional.relu, "relu", "relu_")
+    return node.target in (torch.relu, torch.relu_, functional.relu, functional.relu_, "relu", "relu_")
 
 
 def _stacked_weights(step: RowStep, roots: Sequence[nn.Module]) -> dict[str, Tensor]:

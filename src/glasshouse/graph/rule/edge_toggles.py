@@ -1,16 +1,16 @@
 """The rule of eq. (6)-(7) for an edge: what changes in the members' losses if one edge is added or taken out.
 
 All nodes are members, and other edges are as a mask of the candidates says. S is the sum over all nodes of
-``loss(with the edge) - loss(without)``; docs/edges.md derives it. Only rows that the edge changes are computed: layer
-by layer where a model has a program, and by the model itself on the ego-nets of these rows where it is a black box.
+``loss(with the edge) - loss(without)``; docs/edges.md derives it. Only rows that the edge changes are computed, as for
+nodes: by the layers themselves where a model has a program, else by the model, on nets of all that these rows see.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from functools import cached_property
-from typing import Any, Literal, cast
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
+from typing import Any, ClassVar, Literal
 
 import torch
 from torch import Tensor
@@ -23,8 +23,19 @@ from glasshouse.graph.data.checking import checked_graph
 from glasshouse.graph.models.calls import held_values
 from glasshouse.graph.models.networks import model_device
 from glasshouse.graph.models.profile import AnyModel, Profiled, evaluation_mode, profile_models, raw_models
-from glasshouse.graph.programs.program import MessageStep, RowStep, Value
-from glasshouse.graph.rule.engines import stacks_of
+from glasshouse.graph.rule.ego_nets import draw_ego_nets
+from glasshouse.graph.rule.engines import Stack, stacks_of
+from glasshouse.graph.rule.incremental.balls import Ball, Rings
+from glasshouse.graph.rule.incremental.engine import are_safe, in_turns, lowered
+from glasshouse.graph.rule.incremental.graph import EdgeCopies, MaskedGraph, coalesce, mask_graph
+from glasshouse.graph.rule.incremental.program import (
+    Asking,
+    ForwardState,
+    LossesToSignal,
+    changed_balls,
+    forward_state,
+    row_losses,
+)
 from glasshouse.graph.rule.incremental.segments import distinct, expand, lookup, segment_sum, slices_within, starts_of
 from glasshouse.graph.rule.question import Question, ask
 
@@ -47,6 +58,17 @@ class EdgeQuestion:
         """[2, edges] of the graph with the chosen candidates, bool [P]."""
         added = self.pairs[:, chosen]
         return torch.cat([self.graph.edge_index, added, *([added.flip(0)] if self.both else [])], dim=1)
+
+    @cached_property
+    def copies(self) -> EdgeCopies:
+        """The edges of the graph with all candidates, of which nets are made."""
+        return EdgeCopies.of(self.edges(torch.ones_like(self.masks[0])), self.graph.size)
+
+    def under(self, mask: Tensor, dtype: torch.dtype) -> MaskedGraph:
+        """The graph with the candidates of a mask, of which all nodes are members."""
+        everyone = torch.ones(1, self.graph.size, dtype=torch.bool, device=mask.device)
+        graph = mask_graph(coalesce(self.edges(mask), self.graph.size, dtype), everyone)
+        return replace(graph, copies=self.copies)
 
     def losses(self, model: Profiled, chosen: Tensor) -> Tensor:
         """[n] on the graph with the chosen candidates, bool [P]."""
@@ -99,7 +121,7 @@ def ask_edges(data: Any, masks: Tensor, pairs: Tensor, *, device: torch.device |
     nobody = torch.zeros(1, count, dtype=torch.bool)
     asked = ask(graph, nobody, torch.arange(count), device=device)
     place = asked.x.device
-    return EdgeQuestion(graph=asked, pairs=pairs.long().to(place), masks=masks.bool().to(place), both=both)
+    return EdgeQuestion(graph=asked, pairs=pairs.long().contiguous().to(place), masks=masks.bool().to(place), both=both)
 
 
 def answer_edges(models: Sequence[Profiled], question: EdgeQuestion, engine: EdgeEngine = "auto") -> Tensor:
@@ -129,236 +151,93 @@ def _reference(models: Sequence[Profiled], question: EdgeQuestion, mask: Tensor)
     return found
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class _Senders:
-    """The graph under one mask, as lists of neighbours; a row of a toggled graph is the key ``pair * n + node``."""
+@dataclass(kw_only=True)
+class _EdgeRings(Rings):
+    """Where changes go if edges are toggled; ball 0 is empty, and ball 1 has the ends of each edge."""
 
-    size: int  # n
-    edges: Tensor  # [2, E]
-    pairs: Tensor  # [2, P]
-    mask: Tensor  # bool [P] which candidates are there: toggling takes them out
-    both: bool
+    sender: Tensor  # keys of the ends, in each direction that the edge has
+    receiver: Tensor
+    off: Tensor  # bool, whether toggling takes the edge out
+    splits: ClassVar[bool] = False
 
-    @cached_property
-    def incoming(self) -> tuple[Tensor, Tensor]:
-        """Where each node's senders start [n + 1], and the senders [E]."""
-        return _lists(self.edges, self.size)
+    @classmethod
+    def of(cls, graph: MaskedGraph, pairs: Tensor, off: Tensor, *, both: bool, radius: int) -> _EdgeRings:
+        """Balls 0 ... radius around pairs of nodes [2, p]; ``off`` [p] says which are edges of the graph."""
+        number = torch.arange(len(off), device=off.device)
+        keys = number * graph.size + pairs
+        sender, receiver, turned = keys[0], keys[1], off
+        if both:
+            sender, receiver, turned = (
+                torch.cat([sender, receiver]),
+                torch.cat([receiver, sender]),
+                torch.cat([off, off]),
+            )
+        ends = {"sender": sender, "receiver": receiver, "off": turned}
+        rings = cls(graph=graph, targets=number, removes=off, balls=[], outward=[], **ends)
+        grown = keys.reshape(-1)
+        rings.balls.append(rings._ball(grown[:0]))
+        for _ in range(radius):
+            rings.balls.append(rings._ball(distinct(grown)))
+            grown = rings._grown()
+        return rings
 
-    @cached_property
-    def outgoing(self) -> tuple[Tensor, Tensor]:
-        """Where each node's receivers start [n + 1], and the receivers [E]."""
-        return _lists(self.edges.flip(0), self.size)
+    def _ball(self, keys: Tensor) -> Ball:
+        target = keys // self.graph.size
+        node = keys - target * self.graph.size
+        return Ball(keys=keys, target=target, node=node, centre=keys[:0], degree_change=keys[:0])
 
-    @cached_property
-    def repeated(self) -> bool:
-        """Whether an edge occurs twice."""
-        keys = self.edges[0] * self.size + self.edges[1]
-        return len(keys.unique()) < len(keys)
+    def _grown(self) -> Tensor:
+        """Keys of the outermost ball, and of all rows that they send to, whether the candidate is there or not."""
+        ball, receivers = self.balls[-1], self.graph.receivers
+        entry, owner = expand(receivers.start[ball.node], receivers.count[ball.node])
+        _, sends = lookup(ball.keys, self.sender)
+        reached = ball.target[owner] * self.graph.size + receivers.other[entry]
+        return torch.cat([ball.keys, reached, self.receiver[sends]])
 
-    @cached_property
-    def loops(self) -> Tensor:
-        """[n] self-loops of each node."""
-        return torch.bincount(self.edges[0, self.edges[0] == self.edges[1]], minlength=self.size)
+    def places(self, inner: int, outer: int) -> Tensor:
+        """See :class:`~glasshouse.graph.rule.incremental.balls.Rings`."""
+        return lookup(self.balls[outer].keys, self.balls[inner].keys)[0]
 
-    def directed(self, some: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """The edges of some candidates [p]: keys of senders and of receivers, and whether each is toggled off."""
-        source, receiver = (some * self.size + ends for ends in self.pairs[:, some])
-        off = self.mask[some]
-        if not self.both:
-            return source, receiver, off
-        return torch.cat([source, receiver]), torch.cat([receiver, source]), torch.cat([off, off])
+    def gone(self, sender: Tensor, receiver: Tensor) -> Tensor:
+        """See :class:`~glasshouse.graph.rule.incremental.balls.Rings`; a sender's key has the number of its pair."""
+        size = self.graph.size
+        taken = (self.sender[self.off] * size + self.receiver[self.off] % size).sort().values
+        return lookup(taken, sender * size + receiver % size)[1]
 
-    def ends(self, some: Tensor) -> Tensor:
-        """Keys of the nodes that receive other messages, or send to others."""
-        return distinct((some * self.size + self.pairs[:, some]).reshape(-1))
-
-    def grown(self, keys: Tensor, some: Tensor) -> Tensor:
-        """Keys, and all rows that they send to, whether the candidate is there or not."""
-        start, other = self.outgoing
-        node = keys % self.size
-        entry, owner = expand(start[node], start[node + 1] - start[node])
-        source, receiver, _ = self.directed(some)
-        _, sends = lookup(keys, source)
-        return distinct(torch.cat([keys, (keys - node)[owner] + other[entry], receiver[sends]]))
-
-    def messages(self, keys: Tensor, some: Tensor) -> tuple[Tensor, Tensor]:
-        """All messages into rows [keys] of the toggled graphs: the sender's key, and the place of the receiver."""
-        start, other = self.incoming
-        node = keys % self.size
-        entry, owner = expand(start[node], start[node + 1] - start[node])
-        sender = (keys - node)[owner] + other[entry]
-        source, receiver, off = self.directed(some)
-        place, received = lookup(keys, receiver)
-        added = received & ~off
-        gone = source[off], receiver[off]  # a key has the number of its pair, so that a sum names both ends
-        kept = ~torch.isin(sender * self.size + node[owner], gone[0] * self.size + gone[1] % self.size)
-        return torch.cat([sender[kept], source[added]]), torch.cat([owner[kept], place[added]])
-
-    def degrees(self, keys: Tensor, some: Tensor) -> Tensor:
-        """How many messages each row of the toggled graphs receives, without self-loops."""
-        start, _ = self.incoming
-        node = keys % self.size
-        count = start[node + 1] - start[node] - self.loops[node]
-        _, receiver, off = self.directed(some)
-        place, found = lookup(keys, receiver)
-        return count.index_add_(0, place[found], (1 - 2 * off.long())[found])
+    def added(self) -> tuple[Tensor, Tensor]:
+        """See :class:`~glasshouse.graph.rule.incremental.balls.Rings`."""
+        return self.sender[~self.off], self.receiver[~self.off]
 
 
-def _lists(edges: Tensor, size: int) -> tuple[Tensor, Tensor]:
-    receiver, order = edges[1].sort(stable=True)
-    return starts_of(receiver, size), edges[0, order]
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Net:
-    """What rows of toggled graphs see: rows side by side, and the messages between them."""
-
-    keys: Tensor  # [rows] the sender's or receiver's key; above all pairs, a node that is the same for all of them
-    edges: Tensor  # [2, edges]
-    wanted: Tensor  # [wanted] their rows
-    spare: int  # rows at the end that only send, and stand for senders of senders, whose number alone counts
-
-
-def _net(graph: _Senders, some: Tensor, wanted: Tensor, own: Tensor, step: MessageStep) -> _Net:
-    """The net of the wanted rows [keys]; rows in ``own`` differ from those of the graph under the mask."""
-    shared = step.hops == 1 and not step.both_ways and not graph.repeated
-    if not shared:
-        keys = wanted
-        for _ in range(step.hops + (2 if step.both_ways else int(step.by_degree))):
-            inner = keys
-            sender, receiver = graph.messages(inner, some)
-            keys = distinct(torch.cat([inner, sender]))
-        edges = torch.stack([lookup(keys, sender)[0], lookup(keys, inner[receiver])[0]])
-        return _Net(keys=keys, edges=edges, wanted=lookup(keys, wanted)[0], spare=0)
-    ends = graph.ends(some) if step.by_degree else own[:0]
-    sender, receiver = graph.messages(wanted, some)
-    mine = distinct(torch.cat([wanted, own, ends]))
-    everyones = graph.mask.numel() * graph.size  # above the keys of all pairs
-    sender = torch.where(lookup(mine, sender)[1], sender, everyones + sender % graph.size)
-    keys = distinct(torch.cat([wanted, sender]))
-    edges = torch.stack([lookup(keys, sender)[0], lookup(keys, wanted[receiver])[0]])
-    place, spare = lookup(keys, wanted)[0], 0
-    if step.by_degree:
-        outer = torch.ones_like(keys, dtype=torch.bool).index_fill_(0, place, False).nonzero().squeeze(1)
-        count = graph.degrees(keys[outer], some)
-        stand_in, owner = expand(torch.full_like(count, len(keys)), count)
-        loop = outer[graph.loops[keys[outer] % graph.size] > 0]
-        edges = torch.cat([edges, torch.stack([stand_in, outer[owner]]), torch.stack([loop, loop])], dim=1)
-        spare = int(count.max()) if len(count) else 0
-    return _Net(keys=keys, edges=edges, wanted=place, spare=spare)
-
-
-@dataclass(frozen=True, eq=False)
-class _Changed:
-    """Rows of a value that differ from those under the mask: keys, and for each model the rows; None if all differ."""
-
-    keys: Tensor
-    rows: list[Tensor]
-
-    def at(self, keys: Tensor, kept: Tensor, model: int, size: int) -> Tensor:
-        """The value at some keys: the changed rows, and ``kept`` [n, width] elsewhere."""
-        found = kept.index_select(0, keys % size)
-        if len(self.keys):
-            place, here = lookup(self.keys, keys)
-            here = here.nonzero().squeeze(1)
-            found[here] = self.rows[model].index_select(0, place[here])
-        return found
-
-
-Call = Callable[..., Tensor]
-
-
-def _steps_of(models: Sequence[Profiled]) -> tuple[list[tuple[Any, list[Call]]], str]:
-    """The steps of models of one shape, each with a call per model; a black box is one step of its whole reach."""
-    profile = models[0].profile
-    if profile.program is not None and all(one.edges == () for one in profile.program.messages):
-        calls = [dict(enumerate(model.profile.program.calls(cast("Any", model.root)))) for model in models]  # type: ignore[union-attr]
-        return [(step, [one[at][1] for one in calls]) for at, (step, _) in calls[0].items()], profile.program.output
-    whole = _whole(profile.hops, both_ways=bool(profile.both_ways))
-    asked = [lambda x, edges, model=model: model.logits(Data(x=x, edge_index=edges)) for model in models]
-    return [(whole, asked)], "logits"
-
-
-def _whole(hops: int, *, both_ways: bool) -> MessageStep:
-    """A model as one step."""
-    call: dict[str, Any] = {"args": (Value("x"), Value("edge_index")), "kwargs": {}, "edges": ()}
-    return MessageStep(name="logits", module="", inputs=("x",), hops=max(1, hops), both_ways=both_ways, **call)
-
-
-def _incremental(models: Sequence[Profiled], question: EdgeQuestion, mask: Tensor) -> Tensor:
+def _incremental(models: Stack, question: EdgeQuestion, mask: Tensor) -> Tensor:
     """S under one mask, [models, P], from the rows that change."""
-    steps, output = _steps_of(models)
-    size, both = question.graph.size, question.both
-    edges = question.edges(mask)
-    graph = _Senders(size=size, edges=edges, pairs=question.pairs, mask=mask, both=both)
-    kept: list[dict[str, Any]] = [{"x": question.graph.x, "edge_index": edges} for _ in models]
-    for step, calls in steps:
-        for values, call in zip(kept, calls, strict=True):
-            values[step.name] = _called(step, call, values)
-    logits = models[0].profile.program is not None and models[0].profile.probabilities
-    found = torch.empty(len(models), len(mask), dtype=torch.float64, device=mask.device)
-    reach = max(model.profile.hops for model in models) + 1
-    for part, some in _parts(graph, reach):
-        changed = _toggled(steps, kept, graph, some, output)
-        owner = changed.keys // size
-        for k, values in enumerate(kept):
-            node = changed.keys % size
-            both_rows = [changed.rows[k], values[output].index_select(0, node)]
-            if logits:
-                both_rows = [rows.clamp(min=torch.finfo(rows.dtype).eps).log() for rows in both_rows]
-            new, old = (tensor_losses(rows, question.graph.labels[node]) for rows in both_rows)
-            total = segment_sum((new - old).unsqueeze(1), starts_of(owner - part.start, len(some))).squeeze(1)
-            found[k, part] = torch.where(mask[part], -total, total)
-    return found
+    asking: Asking = "model" if models[0].profile.program is None else "layer"
+    placed = changed_balls(lowered(models, question.graph, asking), radius=None)
+    if placed[-1].outer is None:  # no toggle changes an answer
+        return torch.zeros(len(models), len(mask), dtype=torch.float64, device=mask.device)
+    graph = question.under(mask, placed[-1].operation.result.sample.dtype)
+    program, logits = forward_state(placed, question.graph.x, graph, limit=_BYTES)
+    ends = LossesToSignal.of(question.graph.labels, logits.expand(-1, len(models), -1))
+    parts, work = _parts(graph, question.pairs, program.outermost), partial(_signals, program, question, mask, ends)
+    return in_turns(work, parts, device=mask.device, threads=are_safe(placed)).t()
 
 
-def _called(step: Any, call: Call, values: dict[str, Any]) -> Any:
-    """A step of a program, or a whole model, on given values."""
-    args, kwargs = step.arguments(values)
-    return call(*args, **kwargs)
-
-
-def _parts(graph: _Senders, reach: int) -> Iterator[tuple[slice, Tensor]]:
-    """The candidates in parts, by an upper estimate of how many rows each toggle changes, with their senders."""
-    start, other = graph.outgoing
-    rows = torch.ones(graph.size, dtype=torch.float64, device=other.device)
+def _parts(graph: MaskedGraph, pairs: Tensor, reach: int) -> list[slice]:
+    """The candidates in parts whose rows fit in memory, by an upper estimate of how many each toggle changes."""
+    rows = torch.ones(graph.size, 1, dtype=torch.float64, device=pairs.device)
     for _ in range(reach):
-        rows = (segment_sum(rows[other].unsqueeze(1), start).squeeze(1) + 1).clamp(max=graph.size)
-    for part in slices_within(rows[graph.pairs].sum(0) * _ROW_BYTES, _BYTES):
-        yield part, torch.arange(part.start, part.stop, device=other.device)
+        rows = (segment_sum(rows[graph.receivers.other], graph.receivers.start) + 1).clamp(max=graph.size)
+    return list(slices_within(rows[pairs].sum((0, 2)) * _ROW_BYTES, _BYTES))
 
 
-def _toggled(
-    steps: Sequence[tuple[Any, list[Call]]], kept: list[dict[str, Any]], graph: _Senders, some: Tensor, output: str
-) -> _Changed:
-    """The rows of the answers that toggling some candidates changes."""
-    nothing = _Changed(some[:0], [])
-    found: dict[str, _Changed] = {}
-    for step, calls in steps:
-        given = {name: found.get(name, nothing) for name in step.inputs}
-        own = distinct(torch.cat([some[:0], *(one.keys for one in given.values())]))
-        if isinstance(step, RowStep):
-            if len(own):
-                rows = []
-                for k, call in enumerate(calls):
-                    values = {name: one.at(own, kept[k][name], k, graph.size) for name, one in given.items()}
-                    rows.append(_called(step, call, values))
-                found[step.name] = _Changed(own, rows)
-            continue
-        ends = graph.ends(some)
-        wanted = distinct(torch.cat([ends, own]))
-        for turn in range(step.hops):
-            early = turn == 0 and not (step.by_degree or step.both_ways)  # an end then changes only its own row here
-            wanted = distinct(torch.cat([ends, graph.grown(own, some)])) if early else graph.grown(wanted, some)
-        net, rows = _net(graph, some, wanted, own, step), []
-        for k, call in enumerate(calls):
-            values = {"edge_index": net.edges}
-            for name, one in given.items():
-                value = one.at(net.keys, kept[k][name], k, graph.size)
-                values[name] = torch.cat([value, value.new_zeros(net.spare, value.shape[1])]) if net.spare else value
-            rows.append(_called(step, call, values).index_select(0, net.wanted))
-        found[step.name] = _Changed(wanted, rows)
-    return found.get(output, _Changed(some[:0], [kept[0][output][:0]] * len(kept)))
+def _signals(program: ForwardState, question: EdgeQuestion, mask: Tensor, ends: LossesToSignal, part: slice) -> Tensor:
+    """S of some candidates, [p, models]."""
+    pairs, off, outer = question.pairs[:, part], mask[part], program.outermost
+    rings = _EdgeRings.of(program.graph, pairs, off, both=question.both, radius=outer)
+    ball = rings.balls[outer]
+    after = row_losses(program.logits(rings).expand(-1, ends.kept_loss.shape[1], -1), ends.labels[ball.node])
+    total = segment_sum(after - ends.kept_loss[ball.node], starts_of(ball.target, len(off)))
+    return torch.where(off.unsqueeze(1), -total, total)
 
 
 _NUDGE = 1e-2  # share by which the features of one end are scaled
@@ -370,21 +249,20 @@ def edge_influences(model: Profiled, question: EdgeQuestion) -> Tensor:
     The change of the class probabilities of one end for a small change of the other's features (Wu and others, 2022),
     on the graph of the first mask with the pair as an edge; on the ego-net of both ends.
     """
-    size, mask = question.graph.size, question.masks[0]
-    graph = _Senders(
-        size=size, edges=question.edges(mask), pairs=question.pairs, mask=torch.zeros_like(mask), both=question.both
-    )
-    whole = _whole(model.profile.hops, both_ways=True)
+    size, mask, x = question.graph.size, question.masks[0], question.graph.x
+    graph, hops = question.under(mask, torch.float32), max(1, model.profile.hops)
     found = torch.empty(len(mask), dtype=torch.float64, device=mask.device)
     with evaluation_mode([model]):
-        for part, some in _parts(graph, whole.hops + 2):
-            ends = [some * size + end for end in question.pairs[:, some]]
-            net = _net(graph, some, distinct(torch.cat(ends)), some[:0], whole)
-            rows = [lookup(net.keys, one)[0] for one in ends]
-            x, changes = question.graph.x.index_select(0, net.keys % size), []
-            before = model.logits(Data(x=x, edge_index=net.edges)).double().softmax(1)
-            for near, far in (rows, rows[::-1]):
-                nudged = x.clone()
+        for part in _parts(graph, question.pairs, hops + 2):
+            off = torch.zeros_like(mask[part])
+            rings = _EdgeRings.of(graph, question.pairs[:, part], off, both=question.both, radius=1)
+            net = draw_ego_nets(rings, rings.balls[1].keys, hops=hops, degrees=2)
+            keys = rings.targets * size + question.pairs[:, part]
+            rows = lookup(net.target * size + net.node, keys)[0]
+            given, changes = x.index_select(0, net.node), []
+            before = model.logits(Data(x=given, edge_index=net.edges)).double().softmax(1)
+            for near, far in (rows, rows.flip(0)):
+                nudged = given.clone()
                 nudged[far] *= 1 + _NUDGE
                 after = model.logits(Data(x=nudged, edge_index=net.edges)).double().softmax(1)
                 changes.append((after - before)[near].norm(dim=1) / _NUDGE)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
-from glasshouse.graph.rule.incremental.graph import MaskedGraph
-from glasshouse.graph.rule.incremental.segments import distinct, expand, lookup
+from glasshouse.graph.rule.incremental.balls import Rings
+from glasshouse.graph.rule.incremental.segments import distinct, expand, lookup, slices_within, starts_of
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -20,12 +21,32 @@ class EgoNets:
     edges: Tensor  # [2, edges], rows, sorted by target
     edge_target: Tensor  # [edges]
     edge_number: Tensor  # [edges], which edge of the graph it is a copy of
+    spare: int  # how many rows at the end stand in for senders that only count
+
+    def parts(self, targets: slice, *, each: int, limit: float) -> Iterator[tuple[slice, EgoNets]]:
+        """Disjoint nets of consecutive targets in parts of whole nets, with ``each`` bytes for every row and edge."""
+        rows, count = len(self.target) - self.spare, targets.stop - targets.start
+        starts = [starts_of(owner - targets.start, count) for owner in (self.target[:rows], self.edge_target)]
+        row_start, edge_start = (start.tolist() for start in starts)
+        for part in slices_within((starts[0].diff() + starts[1].diff()) * each, limit):
+            first, last = row_start[part.start], row_start[part.stop]
+            edges = slice(edge_start[part.start], edge_start[part.stop])
+            ends = self.edges[:, edges]
+            yield (
+                slice(targets.start + part.start, targets.start + part.stop),
+                EgoNets(
+                    target=torch.cat([self.target[first:last], self.target[rows:]]),
+                    node=torch.cat([self.node[first:last], self.node[rows:]]),
+                    edges=torch.where(ends < rows, ends - first, ends - rows + last - first),
+                    edge_target=self.edge_target[edges],
+                    edge_number=self.edge_number[edges],
+                    spare=self.spare,
+                ),
+            )
 
 
 def draw_ego_nets(
-    graph: MaskedGraph,
-    targets: Tensor,
-    removes: Tensor,
+    rings: Rings,
     wanted: Tensor,
     *,
     hops: int,
@@ -36,10 +57,8 @@ def draw_ego_nets(
     """Everything that the wanted rows can see: their senders up to ``hops`` steps back, and those senders' degrees.
 
     Args:
-        graph: the union of masks, N nodes.
-        targets: target nodes in the union, [targets].
-        removes: True where the toggle removes the target, bool [targets].
-        wanted: sorted keys target * N + node; an added target must be among them.
+        rings: what is toggled, in a union of masks with N nodes.
+        wanted: sorted keys target * N + node.
         hops: steps back.
         degrees: further steps: with 1 the outermost senders get all their messages, so that their degrees are right;
             with 2 they also send all their messages, if all edges go both ways.
@@ -51,34 +70,29 @@ def draw_ego_nets(
             under the mask. Other senders get one row for all targets, whose ``target`` is the number of targets; None
             for disjoint nets. Only for one hop, and for layers that do not count what a sender sends.
     """
+    graph, targets = rings.graph, len(rings.targets)
     size, sources = len(graph.members), graph.sources
-    removed = removes.nonzero().squeeze(1) * size + targets[removes]  # sorted keys of absent rows
-    added = (~removes).nonzero().squeeze(1)
-    entry, owner = expand(graph.receivers.start[targets[added]], graph.receivers.count[targets[added]])
-    added_from = (added * size + targets[added])[owner]  # messages of added targets, which no list of senders contains
-    added_to = added[owner] * size + graph.receivers.other[entry]
+    added_from, added_to = rings.added()
     keys = wanted
-    rounds = hops + degrees
-    for turn in range(rounds):
+    for turn in range(hops + degrees):
         inner = keys
         entry, owner = expand(sources.start[inner % size], sources.count[inner % size])
-        sender = inner[owner] // size * size + sources.other[entry]
-        _, absent = lookup(removed, sender)
-        present = (~absent).nonzero().squeeze(1)
-        sender, receiver = sender[present], inner[owner[present]]
+        sender, receiver = inner[owner] // size * size + sources.other[entry], inner[owner]
+        present = (~rings.gone(sender, receiver)).nonzero().squeeze(1)
+        _, seen = lookup(inner, added_to)
+        sender = torch.cat([sender[present], added_from[seen]])
+        receiver = torch.cat([receiver[present], added_to[seen]])
         if own is not None:
             _, differs = lookup(own, sender)
-            sender = torch.where(differs, sender, len(targets) * size + sender % size)
+            sender = torch.where(differs, sender, targets * size + sender % size)
         if turn < hops or not counted:
             keys = distinct(torch.cat([inner, sender]))
     # the net needs no more messages than those of the last round: those into the outermost senders change nothing
-    _, seen = lookup(inner, added_to)
     looped = inner[graph.loops[inner % size] > 0]
-    sender = torch.cat([sender, added_from[seen], looped])
-    receiver = torch.cat([receiver, added_to[seen], looped])
+    sender, receiver = torch.cat([sender, looped]), torch.cat([receiver, looped])
     if degrees > 1:  # an edge to a removed target would count among those of its sender
-        _, absent = lookup(removed, receiver)
-        sender, receiver = sender[~absent], receiver[~absent]
+        there = ~rings.gone(receiver, sender)
+        sender, receiver = sender[there], receiver[there]
     receiver, order = receiver.sort(stable=True)
     sender = sender[order]
     place, drawn = lookup(keys, sender)
@@ -88,11 +102,12 @@ def draw_ego_nets(
     spare = int((others - before).max()) if counted and len(others) else 0
     number, pair = graph.copies.between(sender % size % graph.size, receiver % size % graph.size)  # duplicates stay
     received = torch.searchsorted(keys, receiver)
-    keys = torch.cat([keys, (len(targets) + 1) * size + torch.arange(spare, device=keys.device)])
+    keys = torch.cat([keys, (targets + 1) * size + torch.arange(spare, device=keys.device)])
     return EgoNets(
         target=keys // size,
         node=keys % size,
         edges=torch.stack([place, received])[:, pair],
         edge_target=(receiver // size)[pair],
         edge_number=number,
+        spare=spare,
     )

@@ -85,16 +85,11 @@ def toggle_losses(
 
 
 def toggle_answers(
-    models: Sequence[AnyModel],
-    data: Any,
-    masks: Tensor,
-    nodes: Tensor,
-    *,
-    engine: EngineName | str = "auto",
-    hops: Hops = "model",
-    memory: int | None = None,
+    models: Sequence[AnyModel], data: Any, masks: Tensor, nodes: Tensor, *, hops: Hops = "model", **options: Any
 ) -> Toggles:
     """Like `toggle_losses`, with the nodes' own losses, which are a part of S: float64 [models, masks, nodes] each.
+
+    The options are its ``engine`` and ``memory``.
 
     Example:
         >>> from torch_geometric.data import Data
@@ -106,7 +101,7 @@ def toggle_answers(
     with open_memory():
         question = ask(data, masks, nodes, hops=hops, device=model_device(raw_models(models)))
         profiled = profile_models(models, question.graph(), labels=question.labels)
-        return answer_question(profiled, question, engine=engine, memory=memory)
+        return answer_question(profiled, question, **options)
 
 
 def question_about(models: Sequence[AnyModel], data: Any, masks: BoolArray, nodes: IntArray | None) -> Question:

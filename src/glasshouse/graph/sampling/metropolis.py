@@ -177,12 +177,11 @@ def _of_one_shape(models: Sequence[Profiled], data: Data) -> MaskedLosses:
     placed = changed_balls(lower(models, question), radius=None)
     dtype = placed[-1].operation.result.sample.dtype
     edges = coalesced(question.edge_index, question.size, dtype)
-    x = question.x.to(dtype) if question.x.is_floating_point() else question.x  # whole numbers may be codes
     costs = [one.cost() for one in placed]  # of all models
     plan = make_plan(costs, question, models=1, memory=default_memory(question.x.device))
 
     def under(masks: Tensor) -> Tensor:
-        logits = program_logits(placed, x, mask_graph(edges, masks), limit=plan.temporary)
+        logits = program_logits(placed, question.x, mask_graph(edges, masks), limit=plan.temporary)
         logits = check_width(logits, question).expand(-1, len(models), -1)
         losses = LossesToSignal.of(question.labels.repeat(len(masks)), logits).kept_loss
         return losses.reshape(*masks.shape, len(models)).double()

@@ -60,13 +60,11 @@ def test_shared_nets_hold_the_messages_of_disjoint_ones(degrees: int) -> None:
     for seed in range(6):
         data = random_data(seed)
         graph = mask_graph(coalesce(data.edge_index, 40, torch.float32), torch.rand(2, 40) < 0.6)
-        rings = draw_rings(graph, torch.arange(0, 80, 7), radius=2, around=False)
+        rings = draw_rings(graph, torch.arange(0, 80, 7), radius=2)
         wanted, own = rings.balls[2].keys, rings.balls[1].keys
         seen = []
         for keys in (None, own):
-            nets = draw_ego_nets(
-                graph, rings.targets, rings.removes, wanted, hops=1, degrees=degrees, counted=degrees == 1, own=keys
-            )
+            nets = draw_ego_nets(rings, wanted, hops=1, degrees=degrees, counted=degrees == 1, own=keys)
             rows = nets.target * 80 + nets.node
             assert len(rows.unique()) == len(rows)
             count = torch.bincount(nets.edges[1], minlength=len(rows)) if degrees else torch.zeros(len(rows)).long()

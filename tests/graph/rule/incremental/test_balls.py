@@ -63,7 +63,7 @@ def expected_messages(
 def test_balls_hold_the_members_that_a_target_reaches_through_members(case: Case, radius: int) -> None:
     graph, edges, members = union(case)
     targets = torch.arange(len(members))
-    for hops, ball in enumerate(draw_rings(graph, targets, radius=radius, around=False).balls):
+    for hops, ball in enumerate(draw_rings(graph, targets, radius=radius).balls):
         assert ball.keys.tolist() == sorted(set(ball.keys.tolist()))
         assert ball.node[ball.centre].tolist() == targets.tolist()
         for v in range(len(members)):
@@ -78,7 +78,7 @@ def test_paths_are_the_edges_between_the_balls_and_an_added_target_receives_too(
     graph, edges, members = union(case)
     targets = torch.arange(len(members))
     with patch.object(balls, "_SPARSE", places):
-        rings = draw_rings(graph, targets, radius=radius, around=True)
+        rings = draw_rings(graph, targets, radius=radius)
     for hops in range(radius):
         inner = [reached(v, hops, edges, members) for v in range(len(members))]
         found = messages(rings.paths(hops, hops + 1), rings.balls[hops], rings.balls[hops + 1])
@@ -93,7 +93,7 @@ def test_paths_are_the_edges_between_the_balls_and_an_added_target_receives_too(
 @given(case=random_cases())
 def test_a_toggle_changes_the_degrees_of_those_that_the_target_sends_to(case: Case) -> None:
     graph, edges, members = union(case)
-    rings = draw_rings(graph, torch.arange(len(members)), radius=2, around=False)
+    rings = draw_rings(graph, torch.arange(len(members)), radius=2)
     for ball in rings.balls[1:]:
         for target, node, change in zip(
             ball.target.tolist(), ball.node.tolist(), ball.degree_change.tolist(), strict=True
@@ -101,11 +101,12 @@ def test_a_toggle_changes_the_degrees_of_those_that_the_target_sends_to(case: Ca
             assert change == edges[target, node] * (-1 if members[target] else 1)
 
 
-def test_paths_that_were_not_drawn_are_refused() -> None:
+def test_paths_that_are_never_drawn_are_refused() -> None:
     edges = coalesce(torch.tensor([[0, 1], [1, 0]]), 2, torch.float32)
-    rings = draw_rings(mask_graph(edges, torch.ones(1, 2, dtype=torch.bool)), torch.tensor([0]), radius=1, around=False)
-    with pytest.raises(LookupError, match="from ball 1 to ball 1"):
-        rings.paths(1, 1)
+    rings = draw_rings(mask_graph(edges, torch.ones(1, 2, dtype=torch.bool)), torch.tensor([0]), radius=1)
+    for inner, outer in ((0, 0), (1, 0)):
+        with pytest.raises(LookupError, match=f"from ball {inner} to ball {outer}"):
+            rings.paths(inner, outer)
 
 
 @given(case=random_cases())
@@ -113,7 +114,7 @@ def test_paths_into_a_row_are_in_the_order_of_its_senders(case: Case) -> None:
     """Kernels walk along both lists at once; an added target, which is not among the senders, may stand anywhere."""
     graph = mask_graph(coalesce(case.data.edge_index, int(case.data.num_nodes), torch.float64), case.masks)
     targets = torch.arange(len(graph.members))
-    rings = draw_rings(graph, targets, radius=2, around=True)
+    rings = draw_rings(graph, targets, radius=2)
     for inner, outer in ((0, 1), (1, 2), (2, 2)):
         paths, source = rings.paths(inner, outer), rings.balls[inner]
         for row, node in enumerate(rings.balls[outer].node.tolist()):

@@ -24,9 +24,9 @@ from tests.graph.simple_graphs import simple_graph
 def test_rings_that_are_added_one_by_one_are_those_drawn_at_once(case: Case) -> None:
     graph = mask_graph(coalesce(case.data.edge_index, int(case.data.num_nodes), torch.float64), case.masks)
     targets = torch.arange(len(graph.members))
-    at_once, grown = (draw_rings(graph, targets, radius=radius, around=False) for radius in (2, 0))
+    at_once, grown = (draw_rings(graph, targets, radius=radius) for radius in (2, 0))
     for hops in (1, 2):
-        add_ring(graph, grown)
+        add_ring(grown)
         assert torch.equal(grown.balls[hops].keys, at_once.balls[hops].keys)
         assert torch.equal(grown.balls[hops].degree_change, at_once.balls[hops].degree_change)
 

@@ -1,4 +1,4 @@
-"""A message-passing layer of any type: the layer itself computes the rows that change, on everything that they see.
+"""A layer of any type, or a whole model: it computes the rows that change itself, on everything that they see.
 
 A layer may keep a state while it works, so no two threads call the same copy.
 """
@@ -6,8 +6,9 @@ A layer may keep a state while it works, so no two threads call the same copy.
 from __future__ import annotations
 
 import copy
+import math
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
@@ -22,7 +23,7 @@ from glasshouse.graph.rule.ego_nets import EgoNets, draw_ego_nets
 from glasshouse.graph.rule.incremental.balls import Ball, Step
 from glasshouse.graph.rule.incremental.graph import MaskedGraph
 from glasshouse.graph.rule.incremental.layer import Cost, Layer, Toggled, under_every_mask
-from glasshouse.graph.rule.incremental.segments import distinct, expand, lookup, segment_sum, slices_within
+from glasshouse.graph.rule.incremental.segments import expand, lookup, segment_sum, slices_within, starts_of
 from glasshouse.training.batches import spread
 
 
@@ -46,9 +47,9 @@ class Copies:
                 self._free.append(mine)
 
 
-def can_copy(layer: nn.Module) -> bool:
+def can_copy(layer: Callable[..., Tensor]) -> bool:
     """Whether a copy can stand for a layer; hooks and methods put into it may keep a state elsewhere."""
-    if is_altered(layer):
+    if not isinstance(layer, nn.Module) or is_altered(layer):
         return False
     try:
         copy.deepcopy(layer)
@@ -58,6 +59,7 @@ def can_copy(layer: nn.Module) -> bool:
 
 
 _VALUES = 6  # of a layer's inputs and outputs while it works
+_INDEX_BYTES = 200  # index arrays for each row of a net
 _NEAR = 2**26  # bytes of a part on a CPU: what one operation has made is still near the core when the next reads it
 
 
@@ -66,14 +68,18 @@ class Unknown(Layer):
     """A layer that is asked itself; exact if a row depends on senders up to ``hops`` away and on their degrees."""
 
     step: MessageStep  # how the program calls it
-    layers: Sequence[nn.Module]  # the layer of each model
+    layers: Sequence[Callable[..., Tensor]]  # the layer of each model
     widths: tuple[int, ...]  # of the values that it reads, which lie side by side in its input
     edges: Mapping[str, Tensor]  # by name, values of the edges that it reads, [edges, models or 1, ...]
     sample: Tensor  # a few inputs [rows, models or 1, widths]
+    classes: int | None = None  # about how many columns it has, for a whole model, which is not asked for a sample
+    inside: int = 0  # how many columns it may have inside
 
     @cached_property
     def _answer(self) -> Tensor:
         """What it gives for a few rows and one edge; whole numbers in, as codes, may well be fractions out."""
+        if self.classes is not None:
+            return torch.empty(0, self.classes)
         edge = torch.tensor([[0], [1]], device=self.sample.device)[:, : min([1, *map(len, self.edges.values())])]
         return self.ask(0, self.sample[:, 0], edge, torch.zeros_like(edge[0]))
 
@@ -81,11 +87,6 @@ class Unknown(Layer):
     def width(self) -> int:
         """Columns of its output, of one model."""
         return int(self._answer.shape[1])
-
-    @property
-    def dtype(self) -> torch.dtype:
-        """Of its output."""
-        return self._answer.dtype
 
     @property
     def hops(self) -> int:
@@ -109,8 +110,9 @@ class Unknown(Layer):
 
     def cost(self, *, shared: bool) -> Cost:
         """See :class:`~glasshouse.graph.rule.incremental.layer.Layer`; it splits its own work on nets."""
-        inputs = sum(self.widths) * self.dtype.itemsize
-        kept = (inputs if shared else inputs * len(self.layers)) + self.width * self.dtype.itemsize * len(self.layers)
+        size = self._answer.element_size()
+        inputs = sum(self.widths) * size
+        kept = (inputs if shared else inputs * len(self.layers)) + self.width * size * len(self.layers)
         return Cost(node=kept, row=2 * kept, path=32)
 
     @property
@@ -125,7 +127,7 @@ class Unknown(Layer):
 
     @cached_property
     def _copies(self) -> list[Copies]:
-        return [Copies(layer) for layer in self.layers]
+        return [Copies(layer) for layer in self.layers]  # type: ignore[arg-type]
 
     def ask(self, number: int, rows: Tensor, edge_index: Tensor, edge_number: Tensor) -> Tensor:
         """One model's answer [rows, width] for inputs [rows, widths] and copies of the graph's edges."""
@@ -135,7 +137,7 @@ class Unknown(Layer):
             given[name] = values[edge_number, number if values.shape[1] > 1 else 0]
         args, kwargs = filled(self.step.args, given), filled(dict(self.step.kwargs), given)
         if not self.threads:
-            return self.layers[number](*args, **kwargs)  # type: ignore[no-any-return]
+            return self.layers[number](*args, **kwargs)
         with self._copies[number].one() as layer:
             return layer(*args, **kwargs)  # type: ignore[no-any-return]
 
@@ -143,20 +145,20 @@ class Unknown(Layer):
         """See :class:`~glasshouse.graph.rule.incremental.layer.Layer`."""
         # each model's rows lie together, since it is asked alone
         inputs = under_every_mask(inputs, graph).transpose(0, 1).contiguous()  # [models or 1, N, widths]
-        made = inputs.new_empty(len(self.layers), inputs.shape[1], self.width, dtype=self.dtype)
 
         @torch.no_grad()  # each thread has its own switch
-        def under(masks: list[int]) -> list[None]:
+        def under(masks: list[int]) -> list[Tensor]:
+            found = []
             for mask in masks:
                 nodes = slice(mask * graph.size, (mask + 1) * graph.size)
                 edges, number = self._edges(graph, nodes)
-                for model in range(len(self.layers)):
-                    made[model, nodes] = self.ask(model, inputs[model % len(inputs), nodes], edges, number)
-            return [None] * len(masks)
+                asked = [self.ask(k, inputs[k % len(inputs), nodes], edges, number) for k in range(len(self.layers))]
+                found.append(torch.stack(asked))
+            return found
 
         groups = [[mask] for mask in range(inputs.shape[1] // graph.size)]
-        spread(under, groups, device=inputs.device, workers=None if self.threads else 1)
-        return KeptUnknown(layer=self, graph=graph, inputs=inputs, limit=limit), made.transpose(0, 1)
+        made = torch.cat(spread(under, groups, device=inputs.device, workers=None if self.threads else 1), dim=1)
+        return KeptUnknown(layer=self, graph=graph, inputs=inputs, made=made[:, :0], limit=limit), made.transpose(0, 1)
 
     def _edges(self, graph: MaskedGraph, nodes: slice) -> tuple[Tensor, Tensor]:
         """All edges under one mask [2, edges], and which edge of the graph each is."""
@@ -179,34 +181,39 @@ class KeptUnknown:
     layer: Unknown
     graph: MaskedGraph
     inputs: Tensor
+    made: Tensor  # its outputs without rows, [models, 0, width]: how wide they are, and of which type
     limit: int
 
     def toggle(self, changed: Tensor | None, step: Step) -> Toggled:
         """See :class:`~glasshouse.graph.rule.incremental.layer.Kept`."""
-        ball, source, layer = step.ball, step.source, self.layer
-        made = self.inputs.new_empty(len(layer.layers), len(ball.node), layer.width, dtype=layer.dtype)
-        limit = self.limit if made.is_cuda else min(self.limit, _NEAR)
-        for rows in slices_within(self._net_bytes[ball.node], limit):
-            # whole rows are packed, not whole targets: a row's net has all that the row sees
-            keys = ball.keys[rows]
-            targets = keys // len(self.graph.members)
-            # an added target sends, so it needs a row in its net
-            first, last = int(targets[0]), int(targets[-1]) + 1
-            nets = draw_ego_nets(
-                self.graph,
-                step.rings.targets,
-                step.rings.removes,
-                distinct(torch.cat([keys, ball.keys[ball.centre[first:last]]])),
-                hops=layer.hops,
-                degrees=layer.beyond,
-                counted=layer.beyond == 1,
-                own=source.keys if layer.shares_senders else None,
-            )
-            place, _ = lookup(nets.target * len(self.graph.members) + nets.node, keys)
-            for model, values in enumerate(self._values(nets, source, changed)):
-                answer = layer.ask(model, values, nets.edges, nets.edge_number)
+        ball, (models, _, width) = step.ball, self.made.shape
+        made = self.made.new_empty(models, len(ball.node), width)
+        for rows, nets in self._nets(step):
+            place, _ = lookup(nets.target * len(self.graph.members) + nets.node, ball.keys[rows])
+            for model, values in enumerate(self._values(nets, step.source, changed)):
+                answer = self.layer.ask(model, values, nets.edges, nets.edge_number)
                 torch.index_select(answer, 0, place, out=made[model, rows])
         return Toggled(made.transpose(0, 1))
+
+    def _nets(self, step: Step) -> Iterator[tuple[slice, EgoNets]]:
+        """Rows of the step's ball, and a query about them, which has all that they see."""
+        layer, ball, rings = self.layer, step.ball, step.rings
+        limit = self.limit if self.inputs.is_cuda else min(self.limit, _NEAR)
+        width = (sum(layer.widths) + layer.width + layer.inside) * self.made.element_size()
+        how: dict[str, Any] = {"hops": layer.hops, "degrees": layer.beyond, "counted": layer.beyond == 1}
+        if layer.shares_senders:  # whole rows are packed, not whole targets: a row's net has all that the row sees
+            cost = self._seen[ball.node] * (_VALUES * width + 64)
+            for rows in slices_within(cost, limit if rings.splits else math.inf):
+                yield rows, draw_ego_nets(rings, ball.keys[rows], own=step.source.keys, **how)
+            return
+        starts = starts_of(ball.target, len(rings.targets))
+        most = self.graph.size + len(self.graph.copies.number)
+        cost = segment_sum(self._seen[ball.node].unsqueeze(1), starts).squeeze(1).clamp(max=most) * _INDEX_BYTES
+        start = starts.tolist()
+        for part in slices_within(cost, self.limit):
+            nets = draw_ego_nets(rings, ball.keys[start[part.start] : start[part.stop]], **how)
+            for some, net in nets.parts(part, each=2 * width, limit=limit):
+                yield slice(start[some.start], start[some.stop]), net
 
     def _values(self, nets: EgoNets, source: Ball, changed: Tensor | None) -> Iterator[Tensor]:
         """For each model the inputs of the nets' rows, [rows, widths]: new in the source ball, kept elsewhere."""
@@ -224,8 +231,8 @@ class KeptUnknown:
             yield values
 
     @cached_property
-    def _net_bytes(self) -> Tensor:
-        """Bytes that the net of each node's row takes at most, [N]; found once, since toggles come in many parts."""
+    def _seen(self) -> Tensor:
+        """Rows that the net of each node's row has at most, [N]; found once, since toggles come in many parts."""
         layer, sources = self.layer, self.graph.sources
         seen = torch.ones_like(self.graph.degree, dtype=torch.float64).unsqueeze(1)
         for _ in range(layer.hops if layer.shares_senders else layer.hops + layer.beyond):
@@ -233,5 +240,4 @@ class KeptUnknown:
             seen = total.clamp(max=float(self.graph.size))
         if layer.shares_senders:  # senders with rows of their own are among the rows of the ball: counted twice
             seen = seen * (1 + layer.beyond)
-        width = (sum(layer.widths) + layer.width) * layer.dtype.itemsize
-        return seen.squeeze(1) * (_VALUES * width + 64)
+        return seen.squeeze(1)

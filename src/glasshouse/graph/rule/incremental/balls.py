@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import ClassVar
 
 import torch
 from torch import Tensor
@@ -69,19 +70,44 @@ class Paths:
 class Rings:
     """Where changes go, for a chunk of targets."""
 
+    graph: MaskedGraph
     targets: Tensor  # [targets], nodes in the union
     removes: Tensor  # bool [targets]: the target is a member, so toggling removes it
     balls: list[Ball]  # ball 0 (the target alone) to ball R
     outward: list[Paths]  # from ball k to ball k + 1
-    around: Paths | None = None  # from ball R to itself, if a layer needs them
+    splits: ClassVar[bool] = True  # whether rows with common senders may come in several queries, by what they may see
+
+    @cached_property
+    def around(self) -> Paths:
+        """From the outermost ball to itself; drawn if a layer needs them."""
+        return _paths_within(self)
 
     def paths(self, inner: int, outer: int) -> Paths:
         """Paths from one ball to the next, or from the outermost one to itself."""
         if outer == inner + 1:
             return self.outward[inner]
-        if self.around is None or inner != outer:
-            raise LookupError(f"no paths were drawn from ball {inner} to ball {outer}")
+        if not inner == outer == len(self.balls) - 1:
+            raise LookupError(f"no paths are drawn from ball {inner} to ball {outer}")
         return self.around
+
+    def places(self, inner: int, outer: int) -> Tensor:
+        """The rows of a ball that hold the pairs of one within it."""
+        place = torch.arange(len(self.balls[inner].keys), device=self.targets.device)
+        for paths in self.outward[inner:outer]:
+            place = paths.inside[place]
+        return place
+
+    def gone(self, sender: Tensor, receiver: Tensor) -> Tensor:
+        """Whether toggling takes messages away, bool [messages]; senders and receivers are keys as those of balls."""
+        size = len(self.graph.members)
+        return lookup(self.removes.nonzero().squeeze(1) * size + self.targets[self.removes], sender)[1]
+
+    def added(self) -> tuple[Tensor, Tensor]:
+        """Keys of senders and receivers of the messages that toggling adds; no list of senders contains them."""
+        size, receivers = len(self.graph.members), self.graph.receivers
+        added = (~self.removes).nonzero().squeeze(1)
+        entry, owner = expand(receivers.start[self.targets[added]], receivers.count[self.targets[added]])
+        return (added * size + self.targets[added])[owner], added[owner] * size + receivers.other[entry]
 
 
 @dataclass(frozen=True)
@@ -122,8 +148,8 @@ class Step:
         return found
 
 
-def draw_rings(graph: MaskedGraph, targets: Tensor, *, radius: int, around: bool) -> Rings:
-    """Balls 0 ... radius of the targets [targets] (nodes in the union), with all paths."""
+def draw_rings(graph: MaskedGraph, targets: Tensor, *, radius: int) -> Rings:
+    """Balls 0 ... radius of the targets [targets] (nodes in the union), with all paths outward."""
     every = torch.arange(len(targets), device=targets.device)
     alone = Ball(
         keys=every * len(graph.members) + targets,
@@ -132,26 +158,24 @@ def draw_rings(graph: MaskedGraph, targets: Tensor, *, radius: int, around: bool
         centre=every,
         degree_change=graph.degree.new_zeros(len(targets)),
     )
-    rings = Rings(targets=targets, removes=graph.members[targets], balls=[alone], outward=[])
+    rings = Rings(graph=graph, targets=targets, removes=graph.members[targets], balls=[alone], outward=[])
     for _ in range(radius):
-        add_ring(graph, rings)
-    if around:
-        rings.around = _paths_within(graph, rings)
+        add_ring(rings)
     return rings
 
 
-def add_ring(graph: MaskedGraph, rings: Rings) -> None:
+def add_ring(rings: Rings) -> None:
     """Draw the next ball around the outermost one, and the paths to it.
 
     One sort gives both the distinct rows and the order of the paths.
     """
-    ball, first = rings.balls[-1], len(rings.balls) == 1
+    graph, ball, first = rings.graph, rings.balls[-1], len(rings.balls) == 1
     size, inner = len(graph.members), len(ball.keys)
     entry, source = expand(graph.receivers.start[ball.node], graph.receivers.count[ball.node])
     keys = ball.target[source] * size + graph.receivers.other[entry]
     weight = graph.receivers.weight[entry]
     if not first:  # an added target also receives, although it is not a member
-        back_key, back_source, back_weight = _paths_to_added(graph, rings)
+        back_key, back_source, back_weight = _paths_to_added(rings)
         keys, source = torch.cat([keys, back_key]), torch.cat([source, back_source])
         weight = torch.cat([weight, back_weight])
     paths = len(keys)
@@ -190,9 +214,9 @@ def add_ring(graph: MaskedGraph, rings: Rings) -> None:
     rings.outward.append(result)
 
 
-def _paths_to_added(graph: MaskedGraph, rings: Rings) -> tuple[Tensor, Tensor, Tensor]:
+def _paths_to_added(rings: Rings) -> tuple[Tensor, Tensor, Tensor]:
     """Paths from rows of the outermost ball to added targets: keys of the receiving rows, source rows and weights."""
-    ball, targets, size = rings.balls[-1], rings.targets, len(graph.members)
+    graph, ball, targets, size = rings.graph, rings.balls[-1], rings.targets, len(rings.graph.members)
     count = torch.where(rings.removes, 0, graph.sources.count[targets])
     entry, target = expand(graph.sources.start[targets], count)
     source, found = lookup(ball.keys, target * size + graph.sources.other[entry])
@@ -201,9 +225,9 @@ def _paths_to_added(graph: MaskedGraph, rings: Rings) -> tuple[Tensor, Tensor, T
     return target * size + targets[target], source[found], graph.sources.weight[entry[found]]
 
 
-def _paths_within(graph: MaskedGraph, rings: Rings) -> Paths:
+def _paths_within(rings: Rings) -> Paths:
     """Paths between rows of the outermost ball."""
-    ball, removes, size = rings.balls[-1], rings.removes, len(graph.members)
+    graph, ball, removes, size = rings.graph, rings.balls[-1], rings.removes, len(rings.graph.members)
     every = torch.arange(len(ball.keys), device=ball.keys.device)
     if triton.usable(ball.node):  # without arrays of all the senders that are not in the ball
         added = (ball.degree_change > 0) & ~removes[ball.target]  # rows to which an added target sends, by its weight

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import torch
 from torch import Tensor
@@ -23,6 +23,7 @@ from glasshouse.graph.rule.incremental.graph import MaskedGraph, coalesced, mask
 from glasshouse.graph.rule.incremental.layer import Cost
 from glasshouse.graph.rule.incremental.operations import MessageOperation, Operation
 from glasshouse.graph.rule.incremental.program import (
+    Asking,
     ChangedBalls,
     ForwardState,
     LossesToSignal,
@@ -155,9 +156,9 @@ def _deciding(placed: Sequence[ChangedBalls]) -> float:
     return first.layer.deciding(shared=first.source.shared) if first_that_drops(placed) == 0 else math.inf
 
 
-def lowered(models: Stack, question: Question) -> list[Operation]:
+def lowered(models: Stack, question: Question, asking: Asking = "formula") -> list[Operation]:
     """`lower`, done once for all questions about a graph."""
-    return models.once("lowered", lambda: lower(models, question))
+    return models.once(("lowered", asking), lambda: lower(models, question, asking=asking))
 
 
 _RATE = 4e-9  # seconds for one value on two cores
@@ -166,6 +167,8 @@ _RATE = 4e-9  # seconds for one value on two cores
 @register_engine("layered", rank=10)
 class Layered:
     """Every model with a program (`glasshouse.graph.programs`), of any depth, on the CPU or a GPU."""
+
+    asking: ClassVar[Asking] = "formula"
 
     def supports(self, models: Stack, question: Question) -> bool:
         """See :class:`~glasshouse.graph.rule.engines.Engine`."""
@@ -177,13 +180,17 @@ class Layered:
 
     def toggles(self, models: Stack, question: Question, *, memory: int) -> Toggles:
         """See :class:`~glasshouse.graph.rule.engines.Engine`."""
-        radius = models[0].profile.hops if question.hops == "model" else None
-        placed = changed_balls(lowered(models, question), radius=radius)
+        radius = max(1, models[0].profile.hops) if question.hops == "model" else None
+
+        def of(some: Stack) -> list[ChangedBalls]:
+            return changed_balls(lowered(some, question, self.asking), radius=radius)
+
+        placed = of(models)
         edges = coalesced(question.edge_index, question.size, placed[-1].operation.result.sample.dtype)
         costs, count = [one.cost() for one in placed], 1
         threads, drops = are_safe(placed), first_that_drops(placed) is not None
         if sum(_bytes_under_mask(costs, question)) > int(memory * _KEPT_SHARE):
-            costs = [one.cost() for one in changed_balls(lowered(_part(models, 0, 1), question), radius=radius)]
+            costs = [one.cost() for one in of(_part(models, 0, 1))]
             count = len(models)
         plan = make_plan(costs, question, models=count, memory=memory, threads=threads, drops=drops)
         at_once = len(models) if count == 1 else plan.models
@@ -191,7 +198,7 @@ class Layered:
         for models_at in range(0, len(models), at_once):
             some = _part(models, models_at, at_once)
             if len(some) < len(models):
-                placed = changed_balls(lowered(some, question), radius=radius)
+                placed = of(some)
             rows = []
             for masks_at in range(0, len(question.masks), plan.masks):
                 graph = mask_graph(edges, question.masks[masks_at : masks_at + plan.masks])
@@ -209,9 +216,7 @@ def _answer(
 ) -> Tensor:
     """S and own losses under one group of masks, [2, models, masks, nodes]."""
     masks, count = len(graph.members) // graph.size, len(question.nodes)
-    dtype = placed[-1].operation.result.sample.dtype
-    x = question.x.to(dtype) if question.x.is_floating_point() else question.x  # whole numbers may be codes
-    program, logits = forward_state(placed, x, graph, limit=plan.temporary)
+    program, logits = forward_state(placed, question.x, graph, limit=plan.temporary)
     logits = check_width(logits, question).expand(-1, models, -1)
     ends = LossesToSignal.of(question.labels.repeat(masks), logits)
     targets = (torch.arange(masks, device=logits.device).unsqueeze(1) * graph.size + question.nodes).reshape(-1)

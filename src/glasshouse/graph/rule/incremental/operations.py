@@ -109,29 +109,41 @@ class Builder:
         return Slot(self._slots - 1, sample, fixed)
 
 
-def layer_operations(
-    step: MessageStep, roots: Sequence[Any], build: Builder, slots: Mapping[str, Slot], edges: Mapping[str, Tensor]
-) -> Slot:
-    """Add one message-passing call: by the formula of its type if there is one, else by calls of the layer itself.
+def formula_operations(
+    step: MessageStep, layers: Sequence[Any], build: Builder, slots: Mapping[str, Slot], edges: Mapping[str, Tensor]
+) -> Slot | None:
+    """Add one message-passing call by the formula of its type; None if there is none that fits.
 
     ``slots`` are the values of nodes by name, ``edges`` those of edges, [edges, models or 1, ...].
     """
-    layers = [root.get_submodule(step.module) for root in roots]
     kind, before = toggled_type(layers[0], step), len(build.operations)
-    if kind is not None:
-        names = {argument: value.name for argument, value in arguments_of(layers[0], step).items()}
-        try:
-            nodes = {argument: slots[names[argument]] for argument in ("x", *kind.nodes) if argument in names}
-            given = {argument: edges[names[argument]] for argument in kind.edges if argument in names}
-            made: Slot = kind.formula(_Toggling(layers, build), layers[0], **nodes, **given)
-            return made
-        except (NotDescribed, KeyError):  # values of edges that no formula understands
-            del build.operations[before:]
+    if kind is None:
+        return None
+    names = {argument: value.name for argument, value in arguments_of(layers[0], step).items()}
+    try:
+        nodes = {argument: slots[names[argument]] for argument in ("x", *kind.nodes) if argument in names}
+        given = {argument: edges[names[argument]] for argument in kind.edges if argument in names}
+        made: Slot = kind.formula(_Toggling(layers, build), layers[0], **nodes, **given)
+    except (NotDescribed, KeyError):  # values of edges that no formula understands
+        del build.operations[before:]
+        return None
+    return made
+
+
+def asked_operation(
+    step: MessageStep,
+    layers: Sequence[Callable[..., Tensor]],
+    build: Builder,
+    slots: Mapping[str, Slot],
+    edges: Mapping[str, Tensor],
+    **options: Any,
+) -> Slot:
+    """Add one call of layers that are asked themselves; arguments as of `formula_operations`, options of `Unknown`."""
     sources = [slots[name] for name in step.inputs]
     joined = sources[0] if len(sources) == 1 else build.rows(_joined, *sources)
     widths = tuple(source.width for source in sources)
     values = {name: edges[name] for name in step.edges}
-    layer = Unknown(step=step, layers=layers, widths=widths, edges=values, sample=joined.sample)
+    layer = Unknown(step=step, layers=layers, widths=widths, edges=values, sample=joined.sample, **options)
     return build.message(layer, joined)
 
 

@@ -10,13 +10,14 @@ from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from torch import Tensor
+from torch_geometric.data import Data
 
 from glasshouse.graph.models.profile import Profiled
-from glasshouse.graph.programs.program import MessageStep
+from glasshouse.graph.programs.program import MessageStep, Value
 from glasshouse.graph.programs.rows import stacked_rows
 from glasshouse.graph.rule.incremental import triton
 from glasshouse.graph.rule.incremental.balls import Rings, Step, add_ring, draw_rings
@@ -30,31 +31,49 @@ from glasshouse.graph.rule.incremental.operations import (
     Operation,
     RowOperation,
     Slot,
-    layer_operations,
+    asked_operation,
+    formula_operations,
     sources_of,
 )
 from glasshouse.graph.rule.incremental.segments import segment_sum, starts_of
 from glasshouse.graph.rule.incremental.triton import row_margins
 from glasshouse.graph.rule.question import Question, node_losses
 
+Asking = Literal["formula", "layer", "model"]
 
-def lower(models: Sequence[Profiled], question: Question) -> list[Operation]:
-    """The operations of models that share a program; the last one gives the logits."""
+
+def lower(models: Sequence[Profiled], question: Question, *, asking: Asking = "formula") -> list[Operation]:
+    """The operations of models that share a program; the last one gives the logits.
+
+    Args:
+        models: of one shape.
+        question: about a graph.
+        asking: what makes the rows that a toggle changes: the formulas of layers where there are some, the layers
+            themselves, or the whole models, as one step that nothing is known about but its reach.
+    """
     profile = models[0].profile
+    edges = {name: value.unsqueeze(1) for name, value in question.edge_values().items()}  # [edges, 1, ...]
     program = profile.program
-    if program is None:
-        raise TypeError("these models have no program; ask Layered.supports first")
+    if asking == "model" or program is None:
+        type_of_rows = question.x.dtype if question.x.is_floating_point() else torch.float32
+        build = Builder(models=len(models), device=question.x.device, dtype=type_of_rows)
+        whole = _whole_step(profile.hops, both_ways=bool(profile.both_ways), edges=tuple(edges))
+        asked, labels = [partial(_ask, model) for model in models], int(question.labels.max()) + 1
+        slots = {"x": build.features(question.x)}
+        asked_operation(whole, asked, build, slots, edges, classes=max(1, labels), inside=_HIDDEN)
+        return build.operations
     roots: list[Any] = [model.root for model in models]
     device, dtype = _value_at(roots[0], question)
     build = Builder(models=len(models), device=device, dtype=dtype)
-    slots: dict[str, Slot] = {"x": build.features(question.x)}
-    edges = {name: value.unsqueeze(1) for name, value in question.edge_values().items()}  # [edges, 1, ...]
+    slots = {"x": build.features(question.x)}
     for step in program.steps:
         if isinstance(step, MessageStep):
-            slots[step.name] = layer_operations(step, roots, build, slots, edges)
+            given = [root.get_submodule(step.module) for root in roots], build, slots, edges
+            made = formula_operations(step, *given) if asking == "formula" else None
+            slots[step.name] = asked_operation(step, *given) if made is None else made
         elif step.on == "edges":  # no toggle changes the values of an edge
-            given = [edges[name] for name in step.inputs]
-            edges[step.name] = stacked_rows(step, roots, [value[:SAMPLE] for value in given])(*given)
+            inputs = [edges[name] for name in step.inputs]
+            edges[step.name] = stacked_rows(step, roots, [value[:SAMPLE] for value in inputs])(*inputs)
         else:
             sources = [slots[name] for name in step.inputs]
             function = stacked_rows(step, roots, [source.sample for source in sources])
@@ -62,6 +81,21 @@ def lower(models: Sequence[Profiled], question: Question) -> list[Operation]:
     output = slots[program.output]
     output = build.rows(_log, output) if profile.probabilities else output
     return _in_use(build.operations, output, question)
+
+
+_HIDDEN = 256  # assumed width inside a black box, to estimate its memory
+
+
+def _whole_step(hops: int, *, both_ways: bool, edges: tuple[str, ...]) -> MessageStep:
+    """A model as one step of a program, called with features, edges and values of edges."""
+    given = {name: Value(name) for name in ("x", "edge_index", *edges)}
+    call: dict[str, Any] = {"inputs": ("x",), "edges": edges, "args": (), "kwargs": given}
+    # a model without edges changes nothing at one hop
+    return MessageStep(name="logits", module="", hops=max(1, hops), both_ways=both_ways, **call)
+
+
+def _ask(model: Profiled, **given: Tensor) -> Tensor:
+    return model.logits(Data(**given))
 
 
 def _log(rows: Tensor) -> Tensor:
@@ -216,10 +250,20 @@ class ForwardState:
 
     def signals(self, targets: Tensor, ends: LossesToSignal) -> Tensor:
         """S and own losses of some targets, [targets, 2, models]."""
-        outermost = max(one.outer for one in self.placed if one.outer is not None)
-        around = any(isinstance(one.operation, MessageOperation) and one.inner == one.outer for one in self.placed)
+        rings = draw_rings(self.graph, targets, radius=self.outermost if self.drops is None else 0)
+        return ends.signals(self.logits(rings).expand(-1, ends.kept_loss.shape[1], -1), rings, outer=self.outermost)
+
+    @property
+    def outermost(self) -> int:
+        """The ball whose answers are wanted."""
+        return max(one.outer for one in self.placed if one.outer is not None)
+
+    def logits(self, rings: Rings) -> Tensor:
+        """The toggled logits of the rows of the outermost ball, [rows, models or 1, classes].
+
+        Balls of nodes are drawn as they are needed, from rows that turned out to change.
+        """
         drops = self.drops
-        rings = draw_rings(self.graph, targets, radius=outermost if drops is None else 0, around=around)
         changed: dict[int, tuple[int, Tensor]] = {}  # by slot: the ball, and the new values of its rows
         layers = iter(self.layers)
         for one in self.placed:
@@ -229,19 +273,17 @@ class ForwardState:
                 if one.outer is None:
                     continue
                 _, fresh = changed.get(operation.source.number, (0, None))
-                if drops is not None:
-                    add_ring(self.graph, rings)
+                if one.outer == len(rings.balls):
+                    add_ring(rings)
                 values, alive = kept.toggle(fresh, Step(rings, one.inner, one.outer))
-                if drops is not None and alive is not None and drops <= one.inner < outermost - 1:
+                if drops is not None and alive is not None and drops <= one.inner < self.outermost - 1:
                     rings.balls[-1], values = rings.balls[-1].only(alive), values[alive]
             elif one.outer is None:
                 continue
             else:
                 values = operation.function(*map(partial(self._at, rings, one.outer, changed), operation.sources))
             changed[operation.result.number] = (one.outer, values)
-        last = self.placed[-1]
-        logits = changed[last.operation.result.number][1].expand(-1, ends.kept_loss.shape[1], -1)
-        return ends.signals(logits, rings, outer=int(last.outer or 0))
+        return changed[self.placed[-1].operation.result.number][1]
 
     def _at(self, rings: Rings, ball: int, changed: Mapping[int, tuple[int, Tensor]], slot: Slot) -> Tensor:
         """A value in all rows of a ball: new where it changed, kept elsewhere."""
@@ -251,11 +293,8 @@ class ForwardState:
         inner, fresh = changed[slot.number]
         if inner == ball:
             return fresh
-        place = torch.arange(len(fresh), device=node.device)
-        for ring in range(inner, ball):
-            place = rings.outward[ring].inside[place]
         values = self.values[slot.number][node]
-        values[place] = fresh
+        values[rings.places(inner, ball)] = fresh
         return values
 
 
@@ -298,6 +337,8 @@ def _passed(
     needed: AbstractSet[int],
 ) -> tuple[dict[int, Tensor], Tensor]:
     """Values by slot and the logits, with ``run`` for every layer; slots that nothing reads any more are freed."""
+    # everything is in one type; whole numbers may be codes
+    x = x.to(placed[-1].operation.result.sample.dtype) if x.is_floating_point() else x
     values: dict[int, Tensor] = {0: x.unsqueeze(1)}
     last = {source.number: number for number, one in enumerate(placed) for source in sources_of(one.operation)}
     for number, one in enumerate(placed):

@@ -37,7 +37,7 @@ from glasshouse.graph.rule.two_layers.graph import (
     release,
     whole_graph,
 )
-from glasshouse.graph.rule.two_layers.kernels import choose_by_type, inner_kernel, kernel
+from glasshouse.graph.rule.two_layers.kernels import by_type, inner_kernel, kernel
 from glasshouse.graph.rule.two_layers.reduce import reduced
 
 ARCHITECTURES = (gcn, sage, gat)
@@ -45,24 +45,22 @@ SELF_LOOPS_MATTER = (sage,)  # GCN and GAT give every node exactly one self-loop
 STAGES = 2  # a row is filled for every node in stage 0 before any node reaches stage 1
 
 
-def fill_row(weights: Any, stage: int, u: int, graph: CSR, state: Any, scratch: Any) -> None:
-    """Compute the kept row of member u again."""
-    raise TypeError("only kernels may call this")
+@inner_kernel
+def _none(weights: Any) -> int:
+    return 0
 
 
-def toggle(weights: Any, v: int, affected: bool, graph: CSR, state: Any, scratch: Any) -> None:
-    """S of node v into ``scratch.signal`` [K]; ``scratch.reach`` stays filled for a commit or a release."""
-    raise TypeError("only kernels may call this")
+@inner_kernel
+def _one(weights: Any) -> int:
+    return 1
 
 
-def extra_hops(weights: Any) -> int:
-    """How much further a node's presence has an effect than its features: 1 if degrees scale the messages."""
-    raise TypeError("only kernels may call this")
-
-
-def refresh(weights: Any, v: int, graph: CSR, state: Any, scratch: Any) -> None:
-    """Update every row after node v, whose neighbourhood ``scratch.reach`` holds, was added or removed."""
-    raise TypeError("only kernels may call this")
+# Compute the kept row of member u again.
+fill_row = by_type({gcn.GCNWeights: gcn.fill_row, sage.SAGEWeights: sage.fill_row, gat.GATWeights: gat.fill_row})
+# S of node v into ``scratch.signal`` [K]; ``scratch.reach`` stays filled for a commit or a release.
+toggle = by_type({gcn.GCNWeights: gcn.toggle, sage.SAGEWeights: sage.toggle, gat.GATWeights: gat.toggle})
+# How much further a node's presence has an effect than its features: 1 if degrees scale the messages.
+extra_hops = by_type({gcn.GCNWeights: _one, sage.SAGEWeights: _none, gat.GATWeights: _none})
 
 
 @inner_kernel
@@ -76,20 +74,8 @@ def _fill_all(weights: Any, v: int, graph: CSR, state: Any, scratch: Any) -> Non
             fill_row(weights, stage, reach.nodes[i], graph, state, scratch)
 
 
-@inner_kernel
-def _none(weights: Any) -> int:
-    return 0
-
-
-@inner_kernel
-def _one(weights: Any) -> int:
-    return 1
-
-
-choose_by_type(fill_row, {gcn.GCNWeights: gcn.fill_row, sage.SAGEWeights: sage.fill_row, gat.GATWeights: gat.fill_row})
-choose_by_type(toggle, {gcn.GCNWeights: gcn.toggle, sage.SAGEWeights: sage.toggle, gat.GATWeights: gat.toggle})
-choose_by_type(extra_hops, {gcn.GCNWeights: _one, sage.SAGEWeights: _none, gat.GATWeights: _none})
-choose_by_type(refresh, {gcn.GCNWeights: _fill_all, sage.SAGEWeights: sage.refresh, gat.GATWeights: gat.refresh})
+# Update every row after node v, whose neighbourhood ``scratch.reach`` holds, was added or removed.
+refresh = by_type({gcn.GCNWeights: _fill_all, sage.SAGEWeights: sage.refresh, gat.GATWeights: gat.refresh})
 
 
 @dataclass(frozen=True, kw_only=True)

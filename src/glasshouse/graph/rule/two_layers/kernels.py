@@ -82,20 +82,23 @@ def inner_kernel(function: Callable[P, R]) -> Callable[P, R]:
     return compiled
 
 
-def choose_by_type(function: Callable[P, R], choices: Mapping[type, Callable[P, R]]) -> None:
-    """Let kernels call ``function`` and get the choice for the named tuple class of its first argument.
+def by_type(choices: Mapping[type, Any]) -> Any:
+    """A function that kernels may call: it is the choice for the named tuple class of its first argument.
 
     Args:
-        function: a Python function; its body is never compiled.
         choices: named tuple class -> kernel with the same argument names.
     """
 
-    def chosen(first: types.Type, *_: types.Type) -> Callable[P, R] | None:
-        kernel: Any = choices.get(getattr(first, "instance_class", type(None)))
+    def called(*given: Any) -> None:
+        raise TypeError("only kernels may call this")
+
+    def chosen(first: types.Type, *_: types.Type) -> Any:
+        kernel = choices.get(getattr(first, "instance_class", type(None)))
         return None if kernel is None else kernel.py_func  # numba compiles it again, with the same options
 
     options: Any = _INNER  # its type stubs have only some of them
-    overload(function, jit_options=options, strict=False)(chosen)
+    overload(called, jit_options=options, strict=False)(chosen)
+    return called
 
 
 def kernel_folder(beside: Path | None = None) -> Path | None:

@@ -14,10 +14,10 @@ from glasshouse.graph.layers.layer_type import is_altered
 from glasshouse.graph.models.networks import GNN
 from glasshouse.graph.models.profile import Profiled
 from glasshouse.graph.programs.program import MessageStep, Program, RowStep, Value, arguments_of
+from glasshouse.graph.programs.rows import is_relu
 
 _LAYERS = 2
 _RELU, _LOG_SOFTMAX = "relu", "log_softmax"
-_RELUS = (torch.relu, torch.relu_, nn.functional.relu, nn.functional.relu_)
 _LOG_SOFTMAXES = (torch.log_softmax, nn.functional.log_softmax, torch.special.log_softmax)
 _LAST_AXIS = (1, -1)  # of answers [n, classes]
 
@@ -105,25 +105,20 @@ def _operations(step: RowStep, root: nn.Module) -> list[_Operation] | None:
 
 
 def _operation(node: fx.Node, root: nn.Module) -> _Operation | None:
-    if node.op == "call_module":
-        return _of_module(root.get_submodule(str(node.target)))
-    given = [*node.args[1:], *(value for name, value in node.kwargs.items() if name == "dim")]
-    if node.target in _RELUS or (node.op == "call_method" and node.target in ("relu", "relu_")):
+    if is_relu(node, root):
         return _RELU
+    if node.op == "call_module":
+        module = root.get_submodule(str(node.target))
+        if type(module) is nn.LogSoftmax and module.dim in _LAST_AXIS:
+            return _LOG_SOFTMAX
+        norm = module.module if type(module) is BatchNorm else module
+        # without kept statistics it uses those of the rows that it is given
+        return norm if type(norm) is nn.BatchNorm1d and norm.running_mean is not None and not norm.training else None
+    given = [*node.args[1:], *(value for name, value in node.kwargs.items() if name == "dim")]
     named = node.op == "call_method" and node.target == _LOG_SOFTMAX
     if (named or node.target in _LOG_SOFTMAXES) and given[:1] and given[0] in _LAST_AXIS:
         return _LOG_SOFTMAX if node.kwargs.get("dtype") is None and len(node.args) < 3 else None
     return None
-
-
-def _of_module(module: nn.Module) -> _Operation | None:
-    if type(module) is nn.ReLU:
-        return _RELU
-    if type(module) is nn.LogSoftmax and module.dim in _LAST_AXIS:
-        return _LOG_SOFTMAX
-    norm = module.module if type(module) is BatchNorm else module
-    # without kept statistics it uses those of the rows that it is given
-    return norm if type(norm) is nn.BatchNorm1d and norm.running_mean is not None and not norm.training else None
 
 
 def _folds(layer: Any) -> bool:
