@@ -44,7 +44,7 @@ from glasshouse.evaluation import Known
 from glasshouse.evaluation.checks.members import shared_nodes
 from glasshouse.evaluation.groups import as_groups
 from glasshouse.evidence import Mode
-from glasshouse.graph.attacks.g_base import with_truth
+from glasshouse.graph.attacks.g_base import answers_of, with_truth
 from glasshouse.graph.budget import check_minutes, within_minutes
 from glasshouse.graph.data.audited import chosen_nodes
 from glasshouse.graph.data.checking import checked_graph
@@ -314,7 +314,10 @@ def _engine(attacks: Mapping[str, Attack[Any]], scene: Scene, *, seed: int) -> s
         return "no attack of this audit toggles nodes"
     share = float(scene.shadow_members.mean())
     with scene.keeping():
-        return check_engine(scene.profiled(), scene.data, nodes=scene.nodes, share=share, seed=seed).sentence()
+        asked = (answers_of(attack, scene) for attack in relying)
+        known = next((one for one in asked if one is not None), None)
+        options: dict[str, Any] = {"nodes": scene.nodes, "share": share, "seed": seed, "answered": known}
+        return check_engine(scene.profiled(), scene.data, **options).sentence()
 
 
 def _owner(data: Data, model: Model | None, trainer: Trainer | None, setting: Setting) -> Trainer:

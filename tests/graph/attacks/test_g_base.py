@@ -12,7 +12,7 @@ from glasshouse.core.arrays import BoolArray
 from glasshouse.evaluation import auc
 from glasshouse.evaluation.run import run_attack
 from glasshouse.graph import GBASE, Scene
-from glasshouse.graph.attacks.g_base import with_truth
+from glasshouse.graph.attacks.g_base import answers_of, with_truth
 from glasshouse.graph.rule.reference import reference_losses
 from glasshouse.graph.sampling.samplers import SamplingRequest
 from tests.graph.scenes import on_nodes, trained_scene, truth_of
@@ -142,3 +142,15 @@ def test_a_copy_with_another_sampler_mode_or_seed_does_not_use_what_was_learned(
         copy: GBASE = replace(learned, **change)
         assert copy.sampler_ is None
         assert (copy.score(scene) == replace(attack, **change).score(scene)).all()
+
+
+def test_what_the_check_of_an_audit_asks_is_not_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    scene = trained_scene()
+    attack = GBASE()
+    known = answers_of(attack, scene)
+    assert known is not None
+    assert known.signals.shape == (len(scene.models), 8, len(scene.nodes))
+    monkeypatch.setattr("glasshouse.graph.scene.answer_question", lambda *_: pytest.fail("asked again"))
+    assert attack.score(scene).shape == (len(scene.nodes),)
+    assert answers_of(GBASE(sampler=fixed), scene) is None
+    assert answers_of(GBASE(samples=2), scene) is None

@@ -15,7 +15,7 @@ from glasshouse.graph.rule import toggling
 from glasshouse.graph.rule.ego_nets import EgoNets, draw_ego_nets
 from glasshouse.graph.rule.engines import answer_block
 from glasshouse.graph.rule.incremental import any_layer
-from glasshouse.graph.rule.toggling import check_engine
+from glasshouse.graph.rule.toggling import Answered, check_engine, toggle_losses
 from tests.graph.random_graphs import random_models
 from tests.graph.simple_graphs import simple_graph
 from tests.graph.zoo import Mine, Untyped
@@ -53,6 +53,19 @@ def test_an_engine_that_errs_about_one_node_in_company_is_refused(monkeypatch: p
     monkeypatch.setattr(toggling, "_AGAIN", 300)
     with pytest.raises(InputError, match="differs from the rule as written"):
         check_engine(profile_models(models, data), data, nodes=np.arange(300), share=0.5, seed=0)
+
+
+def test_the_answers_that_an_attack_uses_are_the_ones_that_are_checked(monkeypatch: pytest.MonkeyPatch) -> None:
+    data = simple_graph(size=300, edges=600, seed=0)
+    models = profile_models(random_models("gin", layers=1, count=2, dtype=torch.float32), data)
+    masks = np.random.default_rng(0).random((8, 300)) < 0.5
+    signals = toggle_losses(models, data, torch.from_numpy(masks), torch.arange(300)).numpy()
+    monkeypatch.setattr(toggling, "_AGAIN", 300)
+    common: dict[str, Any] = {"nodes": np.arange(300), "share": 0.5, "seed": 0}
+    assert check_engine(models, data, **common, answered=Answered(masks, signals)).largest < 1e-4
+    signals[1, 3, 77] += 0.01
+    with pytest.raises(InputError, match="differs from the rule as written"):
+        check_engine(models, data, **common, answered=Answered(masks, signals))
 
 
 def test_the_engine_of_a_large_pool_is_the_one_that_is_checked() -> None:

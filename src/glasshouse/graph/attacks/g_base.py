@@ -14,7 +14,7 @@ from glasshouse.core.arrays import BoolArray, FloatArray
 from glasshouse.graph.attacks.graph_attack import Drawn, GraphAttack, ToggleRule
 from glasshouse.graph.data.checking import with_context
 from glasshouse.graph.rule.question import Hops
-from glasshouse.graph.rule.toggling import toggle_seconds
+from glasshouse.graph.rule.toggling import CHECKED_MASKS, Answered, toggle_seconds
 from glasshouse.graph.sampling.samplers import GroundTruth, Sampler, draw
 from glasshouse.graph.scene import Scene
 
@@ -121,6 +121,16 @@ class GBASE(ToggleRule[Scene], GraphAttack):
 
     def _priors(self, scene: Scene) -> FloatArray:
         return with_context(super()._priors(scene), scene.data, scene.shadow_members)
+
+
+def answers_of(attack: Attack[Any], scene: Scene) -> Answered | None:
+    """What G-BASE asks about the target, and the answers, which the scene keeps; None for unusual options."""
+    if not isinstance(attack, GBASE) or attack.sampler != "mia" or not isinstance(attack.prior, float | int):
+        return None
+    if (attack.engine, attack.hops) != ("auto", "model") or attack.samples < CHECKED_MASKS:
+        return None
+    masks = draw(attack._sampler, scene, attack._request(scene)).masks
+    return Answered(masks, scene.toggled(masks))
 
 
 def with_truth(attack: Attack[Any], members: BoolArray) -> Attack[Any]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import torch
@@ -189,7 +189,7 @@ def settled_engine(models: Sequence[Profiled], question: Question, *, work: int,
 
 
 _TRIPLES = 8
-_MASKS = 8  # as G-BASE draws by default; the choice of an engine depends on their number
+CHECKED_MASKS = 8  # as G-BASE draws by default; the choice of an engine depends on their number
 _AGAIN = 256  # nodes of a block that are asked about a second time, in other company
 
 
@@ -214,7 +214,22 @@ class EngineCheck:
         )
 
 
-def check_engine(models: Sequence[Profiled], data: Data, *, nodes: IntArray, share: float, seed: int) -> EngineCheck:
+class Answered(NamedTuple):
+    """What an attack asks its target about, and what the fast engine says."""
+
+    masks: BoolArray  # [M, n]
+    signals: FloatArray  # [models, M, nodes]
+
+
+def check_engine(
+    models: Sequence[Profiled],
+    data: Data,
+    *,
+    nodes: IntArray,
+    share: float,
+    seed: int,
+    answered: Answered | None = None,
+) -> EngineCheck:
     """Compare a few signals of an audit with eq. (6) as it is written; raise if they differ.
 
     The engine, the models, the memory and the nodes that are toggled together are those of the audit: a fault may show
@@ -227,18 +242,21 @@ def check_engine(models: Sequence[Profiled], data: Data, *, nodes: IntArray, sha
         nodes: the audited nodes.
         share: share of the nodes that are members in a drawn mask.
         seed: of the choice of models, masks and nodes.
+        answered: what an attack of the audit uses itself, which need not be asked for again.
     """
     source = generator(seed, "engine check")
-    masks = source.random((_MASKS, int(data.num_nodes))) < share
-    work = _MASKS * len(models) ** 2  # as `Scene.engine_for` has it
+    drawn = source.random((CHECKED_MASKS, int(data.num_nodes))) < share
+    masks = drawn if answered is None else answered.masks
+    work = len(masks) * len(models) ** 2  # as `Scene.engine_for` has it
     found: list[float] = []
     with open_memory():
         question = question_about(models, data, masks, nodes)
-        settled = settled_engine(models, question, work=work, least=_MASKS)
-        groups = [stack for _, stack in stacks_of(models, question)]
+        settled = settled_engine(models, question, work=work, least=len(masks))
+        groups = stacks_of(models, question)
         names = engine_names(models, question) if settled == "auto" else [settled] * len(groups)
-        for name, group in zip(names, groups, strict=True):
-            found += _differences(name, group, question, count=max(2, _TRIPLES // len(groups)), source=source)
+        for name, (numbers, group) in zip(names, groups, strict=True):
+            known = None if answered is None else answered.signals[numbers]
+            found += _differences(name, group, question, known, count=max(2, _TRIPLES // len(groups)), source=source)
     largest = float(np.max(found))
     if not largest <= tolerance("engine"):
         raise InputError(
@@ -250,15 +268,19 @@ def check_engine(models: Sequence[Profiled], data: Data, *, nodes: IntArray, sha
 
 
 def _differences(
-    name: str, models: Stack, question: Question, *, count: int, source: np.random.Generator
+    name: str, models: Stack, question: Question, known: FloatArray | None, *, count: int, source: np.random.Generator
 ) -> list[float]:
-    """How far about ``count`` signals of one block are from the rule, each as a share of S, or of 1 if S is smaller."""
+    """How far about ``count`` signals of one block are from the rule, each as a share of S, or of 1 if S is smaller.
+
+    The signals [models, masks, nodes] of the whole question may be known.
+    """
     blocks, _ = blocks_of(name, models, question)
     masks, nodes = (slice(*part) for part in blocks[source.integers(len(blocks))])
     block = dataclasses.replace(question, masks=question.masks[masks], nodes=question.nodes[nodes])
     again = source.permutation(len(block.nodes))[:_AGAIN]
     other = dataclasses.replace(block, nodes=block.nodes[torch.from_numpy(again).to(block.nodes.device)])
-    fast, moved = (_signals(name, models, one) for one in (block, other))  # [models, masks, nodes] each
+    fast = _signals(name, models, block) if known is None else known[:, masks, nodes]  # [models, masks, nodes]
+    moved = _signals(name, models, other)
     apart = np.nan_to_num(np.abs(fast[:, :, again] - moved), nan=np.inf).reshape(-1)
     suspects = np.argsort(apart, kind="stable")[::-1][: count // 2]  # one of the two answers must be wrong
     signals = [

@@ -232,7 +232,7 @@ class LossesToSignal:
         after = row_losses(logits, self.labels[ball.node])
         removed = rings.removes.unsqueeze(1)
         own = torch.where(removed, self.kept_loss[rings.targets], after[ball.centre])  # loss_v(in)
-        change = after - self.kept_loss[ball.node]
+        change = after - self.kept_loss.index_select(0, ball.node)
         change[ball.centre] = 0
         total = segment_sum(change, starts_of(ball.target, len(rings.targets)))
         return torch.stack([own + torch.where(removed, -total, total), own], dim=1)

@@ -185,7 +185,7 @@ class Summed(Layer):
         # messages, sums and rest share one table, so that one gather-and-sum makes a finished row of the first layer
         scales = self.scaling.under(graph)
         table = scales.scale.new_empty(2 * nodes + len(rest), models * width)
-        table[:nodes] = under_every_mask(messages.reshape(-1, models * width), graph)
+        table[:nodes].view(-1, len(messages), models * width)[:] = messages.reshape(-1, models * width)  # for each mask
         table[2 * nodes :] = rest.reshape(-1, models * width)
         sources = graph.sources
         table[nodes : 2 * nodes] = bag_sum(
@@ -194,7 +194,7 @@ class Summed(Layer):
         if bool(scales.loops.any()):
             table[nodes : 2 * nodes].addcmul_((scales.loops * scales.sent).unsqueeze(1), table[:nodes])
         kept = KeptSum(layer=self, graph=graph, table=table, scales=scales, per_node=per_node, dtype=messages.dtype)
-        rows = table[nodes : 2 * nodes] * scales.scale.unsqueeze(1) + table[2 * nodes :]
+        rows = (table[nodes : 2 * nodes] * scales.scale.unsqueeze(1)).add_(table[2 * nodes :])
         return kept, kept.finish(rows)
 
 
@@ -251,7 +251,7 @@ class KeptSum:
         rows = bag_sum(self.table, index, start, weight)
         if self.layer.divides_by_degree:  # a node whose degree changed also has a new weight for its own message
             weight = scale[paths.inside] * own * self.scales.loops[source.node]
-            rows.index_add_(0, paths.inside, self.table[source.node] * weight.unsqueeze(1))
+            rows.index_add_(0, paths.inside, self.table.index_select(0, source.node).mul_(weight.unsqueeze(1)))
         return rows
 
     def _new_messages(self, changed: Tensor, step: Step, scale: Tensor) -> Tensor:
@@ -262,16 +262,20 @@ class KeptSum:
         if self._fused:
             return self._fused_messages(changed, fresh, step, scale)
         fresh = fresh.reshape(-1, width) * self.scales.sent_after(step).unsqueeze(1)
-        old = self.table[source.node].mul_(self.scales.sent[source.node].unsqueeze(1))
+        # rows by `index_select`: on the CPU it takes a quarter of the time of an index
+        old = self.table.index_select(0, source.node).mul_(self.scales.sent[source.node].unsqueeze(1))
         gain = fresh - old
         own = gain * self.scales.loops[source.node].unsqueeze(1)
         centre = source.centre  # the target's messages appear or vanish as a whole
         gain[centre] = torch.where(step.rings.removes.unsqueeze(1), -old[centre], fresh[centre])
         rows = bag_sum(gain, paths.source, paths.start, self.scales.along(step))
-        rows += self.table[nodes : 2 * nodes][ball.node]
-        rows.index_add_(0, paths.inside, own)
+        rows += self.table.index_select(0, ball.node + nodes)
+        if step.inner == step.outer:  # each row is inside, in this order
+            rows += own
+        else:
+            rows.index_add_(0, paths.inside, own)
         rows *= scale.unsqueeze(1)
-        rest = self.table[2 * nodes :][ball.node] if self.per_node else self.table[2 * nodes :]
+        rest = self.table.index_select(0, ball.node + 2 * nodes) if self.per_node else self.table[2 * nodes :]
         root = self._new_rest(changed)
         if root is not None:
             rest[paths.inside] = root
