@@ -11,7 +11,7 @@ from glasshouse.attacks import BASE
 from glasshouse.core.arrays import BoolArray, FloatArray
 from glasshouse.core.threads import side_by_side
 from glasshouse.evaluation import auc, roc, tpr_at_fpr
-from glasshouse.evaluation.pool_size import compare_references
+from glasshouse.evaluation.pool_size import FewerReferences, compare_references, strength
 from glasshouse.evaluation.privacy.bounds import shares_right
 from glasshouse.evaluation.thresholds import (
     conformal_p_values,
@@ -68,13 +68,16 @@ def test_p_values_count_the_simulated_non_members_above() -> None:
 
 def test_very_many_records_are_compared_by_some_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
     evidence, _ = gaussian_evidence(records=4000, models=8, shift=1.0, seed=2)
-    scored = list(BASE().simulated_scores(evidence))
-    whole = compare_references(BASE(), evidence, scored, [0.1])
+
+    def compared(attack: BASE) -> FewerReferences:
+        strengths = [strength(attack, pair, [0.1]) for pair in attack.simulated_scores(evidence)]
+        found = compare_references(attack, evidence, strengths, [0.1])
+        assert found is not None
+        return found
+
+    whole = compared(BASE())
     monkeypatch.setattr("glasshouse.evaluation.pool_size._MOST", 2000)
-    half = compare_references(BASE(), evidence, scored, [0.1])
-    assert whole is not None
-    assert half is not None
+    half = compared(BASE())
     assert half.strength != whole.strength
     assert half.strength == pytest.approx(whole.strength, abs=0.05)
-    per_record = BASE(prior=np.full(4000, 0.5))  # belongs to all records, so all are used
-    assert compare_references(per_record, evidence, scored, [0.1]) == whole
+    assert compared(BASE(prior=np.full(4000, 0.5))) == whole  # a prior per record belongs to all records: all are used
