@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -55,6 +57,31 @@ def test_threads_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("glasshouse.core.threads._MANY", 1)
     assert everything() == one
     assert side_by_side(lambda value: value + 1, [1, 2, 3], records=10) == [2, 3, 4]
+
+
+def test_targets_that_differ_much_are_looked_at_once_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The mean of the others' thresholds may be far below the scores that are kept of a target."""
+    monkeypatch.setattr("glasshouse.evaluation.thresholds._KEPT", 1000)
+    random = np.random.default_rng(0)
+    scored = [(random.normal(shift, size=6000), random.random(6000) < 0.5) for shift in (0, 0, 0, 50)]
+    looks: list[int] = []
+
+    class Again:
+        def __iter__(self) -> Iterator[tuple[FloatArray, BoolArray]]:
+            looks.append(1)
+            return iter(scored)
+
+    found = threshold_from(Again(), 0.01)
+    own = [simulated_summaries([pair], [0.01])[0].cuts[0] for pair in scored]
+    cuts = [np.mean(np.delete(own, at)) for at in range(4)]
+    rates = [(scores[~members] >= cut).mean() for (scores, members), cut in zip(scored, cuts, strict=True)]
+    assert found.expected_fpr == np.mean(rates)
+    assert rates[-1] == 1.0
+    assert len(looks) == 2
+    looks.clear()
+    scored[3] = scored[2]
+    threshold_from(Again(), 0.01)
+    assert len(looks) == 1
 
 
 def test_p_values_count_the_simulated_non_members_above() -> None:

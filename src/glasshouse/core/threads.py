@@ -41,7 +41,7 @@ def leave_in_file(values: NDArray[Any]) -> None:
     base: Any = values
     while isinstance(base, np.ndarray):
         base = base.base
-    if isinstance(base, mmap.mmap):
+    if isinstance(base, mmap.mmap) and hasattr(mmap, "MADV_DONTNEED"):
         values.flags.writeable = False
         _MAPPED.add(base)
 

@@ -82,7 +82,7 @@ class FewerReferences:
 def strength(attack: Attack[Any], pair: Pair, fprs: Sequence[float]) -> float:
     """The TPR on a simulated target at the largest rate, or the AUC, by the records that `compare_references` uses."""
     some = slice(None, None, _step(attack, len(pair[0])))
-    scores, members = (one[some] for one in pair)
+    scores, members = pair[0][some], pair[1][some]
     return rate_with_ties(scores, members, max(fprs))[0] if fprs else auc(scores, members)
 
 

@@ -32,7 +32,7 @@ from glasshouse.evaluation.roc import SortedScores, allowed_wrong, checked
 Pair = tuple[FloatArray, BoolArray]  # scores [N] and members [N] of a simulated target
 Scored = Iterable[Pair]  # of each; some are made anew whenever they are asked for
 Found = TypeVar("Found")
-_MARGIN, _KEPT = 4, 1000  # scores of non-members: times those above a wanted rate, and at least
+_MARGIN, _KEPT = 4, 50_000  # scores of non-members: times those above a wanted rate, and at least
 
 
 class NotSimulatedError(InputError):
@@ -69,8 +69,7 @@ class Simulation:
 
 def of_each(look: Callable[[Pair], Found], scored: Scored) -> list[Found]:
     """What a look finds at each simulated target; of many records few targets are in memory at once."""
-    found: list[Found] = []
-    targets = iter(scored)
+    found, targets = list[Found](), iter(scored)
     for first in targets:
         records = len(first[0])
         some = [first, *islice(targets, 2 * sets_at_once(records) - 1)]
