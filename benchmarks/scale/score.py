@@ -107,7 +107,7 @@ that of the same command on a hundred records; the evidence itself is 1 of its m
 Of a million records and 16 models the evidence is 168 MiB, of which 130 are losses that stay in their file and are in
 memory only while they are looked at. Of each attack that has run 31 are held, as scores, scores for flags, p-values and
 stabilities; while an attack runs, what is made of two simulated targets at once. The rest is memory that the C library
-keeps.
+keeps. Rows of other attacks or of 8 or 64 models are of the version before losses stayed in their file.
 
 {chr(10).join(lines)}
 """
