@@ -43,7 +43,7 @@ from glasshouse.data.named import load_dataset
 from glasshouse.evaluation import run_attack, target_mismatch
 from glasshouse.evaluation.best import AttackCache
 from glasshouse.evaluation.checks.calibration import binned, calibration_floor
-from glasshouse.evaluation.thresholds import simulate, threshold_from
+from glasshouse.evaluation.thresholds import Simulation, threshold_from
 from glasshouse.evidence import Evidence, collect
 from glasshouse.pool import ShadowPool
 from glasshouse.query.classify import QueryOptions
@@ -158,7 +158,7 @@ def coverage(
         for name in attacks:
             try:
                 attack = attack_named(name).tuned(trial.evidence(0))
-                scored = simulate(attack, trial.evidence(0))
+                scored = list(Simulation(attack=attack, view=trial.evidence(0)))
             except InputError:  # too few models for it
                 continue
             views = [trial.evidence(number) for number in range(len(trial.target_loss))]

@@ -96,4 +96,4 @@ def test_simulated_targets_need_no_margins_of_the_whole_pool(
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
-    assert peak < 2.5 * evidence.shadow_loss.nbytes  # over 4 with margins and Gaussians of all sets
+    assert peak < 1.5 * evidence.shadow_loss.nbytes  # over 4 with margins and Gaussians of all sets

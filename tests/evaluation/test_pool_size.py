@@ -9,7 +9,7 @@ from glasshouse import Evidence
 from glasshouse.attacks import create
 from glasshouse.data import random_subsets
 from glasshouse.evaluation import Interval, Threshold, run_attack
-from glasshouse.evaluation.pool_size import compare_references, fewer_references, stability
+from glasshouse.evaluation.pool_size import compare_references, fewer_references, stability, strength
 from glasshouse.evaluation.thresholds import conformal_p_values
 from tests.strategies import gaussian_evidence
 
@@ -54,14 +54,16 @@ def test_expensive_attacks_and_pools_without_pairs() -> None:
 def test_more_references_help_an_attack_that_estimates_each_record() -> None:
     evidence, _ = gaussian_evidence(records=2000, models=16, shift=2.0, seed=0, difficulty=3.0)
     attack = create("base").tuned(evidence)
-    scored = list(attack.simulated_scores(evidence))
-    found = compare_references(attack, evidence, scored, [0.01, 0.1])
+    fprs = [0.01, 0.1]
+    strengths = [strength(attack, pair, fprs) for pair in attack.simulated_scores(evidence)]
+    found = compare_references(attack, evidence, strengths, fprs)
     assert found is not None
     assert (found.references, found.fewer, found.targets, found.fpr) == (14, 8, 8, 0.1)
     assert found.strength > found.fewer_strength
     assert found.helps
     loss = create("loss")
-    same = compare_references(loss, evidence, list(loss.simulated_scores(evidence)), [])
+    strengths = [strength(loss, pair, []) for pair in loss.simulated_scores(evidence)]
+    same = compare_references(loss, evidence, strengths, [])
     assert same is not None
     assert same.strength == same.fewer_strength
     assert same.sentence().endswith("more shadow models would hardly help.")

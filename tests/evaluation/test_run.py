@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import tracemalloc
 from dataclasses import dataclass
 from typing import Any
 
@@ -7,9 +8,10 @@ import numpy as np
 import pytest
 
 from glasshouse import Evidence, InputError
-from glasshouse.attacks import BASE, Attack, Judgement, LiRA, QueryCount
+from glasshouse.attacks import BASE, Attack, Judgement, LiRA, QueryCount, create
 from glasshouse.core.arrays import FloatArray
 from glasshouse.evaluation import run_attack
+from glasshouse.evaluation.best import AttackCache
 from glasshouse.graph import GBASE, GraphAttack, GroundTruth, Scene
 from tests.graph.scenes import trained_scene, truth_of
 from tests.strategies import gaussian_evidence
@@ -98,3 +100,19 @@ def test_an_attack_on_graphs_is_refused_where_there_is_none() -> None:
     evidence, _ = gaussian_evidence(records=9, models=4, shift=1.0, seed=0)
     with pytest.raises(InputError, match="g-base: it asks models about parts of a graph"):
         run_attack(GBASE(), evidence, fprs=[])
+
+
+@pytest.mark.parametrize("name", ["base", "lira", "rmia"])
+def test_scores_of_simulated_targets_are_not_kept(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    evidence, members = gaussian_evidence(records=70_000, models=16, shift=1.0, seed=0)
+    monkeypatch.setattr("glasshouse.attacks.in_out_moments._ROOM", 70_000)
+    monkeypatch.setattr("glasshouse.evaluation.thresholds._KEPT", 1000)
+    attack = create(name).tuned(evidence)
+    cache = AttackCache(evidence, keep=False)
+    tracemalloc.start()
+    try:
+        run_attack(attack, evidence, fprs=[0.01], members=members, cache=cache)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 1.8 * evidence.shadow_loss.nbytes  # over 2.3 with the scores of all

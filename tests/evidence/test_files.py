@@ -10,6 +10,8 @@ import pytest
 
 from glasshouse import Evidence, InputError, read_evidence, write_evidence
 from glasshouse.attacks import PartsBASE, WindowComparison
+from glasshouse.core.threads import forget_mapped
+from glasshouse.data import complementary_halves
 
 LOGITS = np.random.default_rng(0).normal(size=(5, 4, 3))  # target and 4 shadows, 4 records, 3 classes
 LABELS = np.array([0, 2, 1, 1])
@@ -373,3 +375,30 @@ def test_losses_of_tokens_that_do_not_fit_are_refused(tmp_path: Path, changed: d
     with pytest.raises(InputError, match=message) as error:
         read_evidence(tmp_path / "tokens.npz")
     assert "tokens.npz" in str(error.value)
+
+
+def test_losses_of_a_large_file_are_in_memory_only_while_they_are_looked_at(tmp_path: Path) -> None:
+    random = np.random.default_rng(0)
+    given = Evidence(
+        target_loss=random.exponential(size=20_000),
+        shadow_loss=random.exponential(size=(8, 20_000)),
+        shadow_members=complementary_halves(20_000, models=8, seed=0),
+    )
+    path = write_evidence(tmp_path / "large.npz", given)
+    found = read_evidence(path).evidence
+
+    def held() -> int:
+        """KiB of the file that are in memory."""
+        areas = Path("/proc/self/smaps").read_text().split(str(path))[1:]
+        return sum(int(area.split("Rss:")[1].split()[0]) for area in areas)
+
+    assert (found.shadow_loss == given.shadow_loss).all()
+    assert held() > 1000
+    forget_mapped()
+    assert held() == 0
+    some = random.permutation(20_000)[:5000]
+    np.testing.assert_array_equal(found.of_records(some).shadow_loss, given.shadow_loss[:, some])
+    np.testing.assert_array_equal(found.of_records(some).shadow_members, given.shadow_members[:, some])
+    assert held() < 200
+    with pytest.raises(ValueError, match="read-only"):  # what is written would be forgotten
+        found.shadow_loss[0] = 0.0

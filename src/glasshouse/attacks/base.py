@@ -15,7 +15,6 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any, ClassVar, Literal, NamedTuple, Self
 
-import joblib
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import expit, log_softmax
@@ -31,7 +30,6 @@ from glasshouse.evidence import Evidence, Mode
 from glasshouse.evidence.simulation import rows_without
 
 _SMALLEST = 1e-200  # a sum below this may have lost terms to underflow
-_SIDE_BY_SIDE = 8  # simulated targets
 
 
 class SimulatedConfidence(NamedTuple):
@@ -100,6 +98,7 @@ def simulated_confidence(evidence: Evidence, mode: Mode) -> Iterator[SimulatedCo
         expected = expected_among(evidence, mode, sets)
         for k, number in targets:
             yield SimulatedConfidence(evidence.shadow_loss[k], expected[number], evidence.shadow_members[k])
+        del expected  # before the next are made
 
 
 Statistic = Callable[[float], FloatArray]
@@ -143,9 +142,10 @@ class ConfidenceAttack(Attack):
         def scored(one: SimulatedConfidence) -> FloatArray:
             return self._scored(self._statistic(one.loss, one.expected)(number), one.members)
 
-        while some := list(islice(targets, min(joblib.cpu_count(), _SIDE_BY_SIDE))):
+        while some := list(islice(targets, 2 * sets_at_once(evidence.records))):
             members = [one.members for one in some]  # scores have no name: they would be kept while others are made
             yield from zip(side_by_side(scored, some, records=evidence.records), members, strict=True)
+            some.clear()
 
     def scores_among(self, evidence: Evidence, sets: Sequence[Positions]) -> Iterator[FloatArray | None]:
         """Scores of the target beside some of the shadow models, for each set; confidences are computed once."""
@@ -159,8 +159,8 @@ class ConfidenceAttack(Attack):
 
         many = 2 * sets_at_once(evidence.records)
         for some in (sets[start : start + many] for start in range(0, len(sets), many)):
-            expected = expected_among(evidence, self.mode, [left_out(rows, evidence.models) for rows in some])
-            yield from side_by_side(scored, expected, records=evidence.records)
+            left = [left_out(rows, evidence.models) for rows in some]
+            yield from side_by_side(scored, expected_among(evidence, self.mode, left), records=evidence.records)
 
     def tuned(self, evidence: Evidence) -> Self:
         """The same attack with its number chosen: 1 online, the best on simulated targets offline."""

@@ -196,6 +196,7 @@ class LiRA(Attack):
 
             scores = side_by_side(of_target, targets, records=evidence.records)
             yield from ((one, evidence.shadow_members[k]) for one, (k, _) in zip(scores, targets, strict=True))
+            del of_target, scores, sides  # before the next are made
 
     def scores_among(self, evidence: Evidence, sets: Sequence[Positions]) -> Iterator[FloatArray | None]:
         """Scores of the target beside some of the shadow models, for each set of them, several at once."""

@@ -20,6 +20,7 @@ from glasshouse.attacks.prior import check_prior, prior_weights
 from glasshouse.core.arrays import BoolArray, FloatArray, Positions
 from glasshouse.core.errors import InputError
 from glasshouse.core.numerics import loss_to_margin
+from glasshouse.core.threads import cached_blocks
 from glasshouse.evidence import Evidence
 
 
@@ -86,10 +87,12 @@ class RMIA(ConfidenceAttack):
         ranked = ratios[order]  # searched in this order, which is many times faster than in any other
         if (ranked[1:] == ranked[:-1]).any():  # the order of equals, which a slower sort keeps, is that of the sums
             order = np.argsort(ratios, kind="stable")
-        beaten, total = np.searchsorted(ranked, ranked - np.log(self.gamma), side="right"), weights.sum()
-        upto = np.zeros(len(ratios) + 1)
-        np.cumsum(weights[order], out=upto[1:])
-        weights[order] = np.divide(np.take(upto, beaten, out=ranked), total, out=ranked)  # in the memory of the weights
+        total, upto = weights.sum(), np.zeros(len(ratios) + 1)
+        np.take(weights, order, out=upto[1:], mode="clip")
+        np.cumsum(upto[1:], out=upto[1:])
+        for some in cached_blocks(len(ratios), models=1):
+            beaten = np.searchsorted(ranked, ranked[some] - np.log(self.gamma), side="right")
+            weights[order[some]] = upto[beaten] / total  # in the memory of the weights
         return weights
 
     def _statistic(self, loss: FloatArray, expected: FloatArray) -> Statistic:

@@ -6,7 +6,7 @@ import dataclasses
 import functools
 import importlib.util
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -126,34 +126,37 @@ class AuditResult(AuditFindings):
         targets with this unit inside in which the verdict attack identifies it), ``risk_by`` (the attack that does so
         most often) and ``risk_chance`` (the chance that guessing would do so as often).
         """
-        columns: dict[str, np.ndarray] = {"id": self.evidence.ids}
+        return Table(dict(self._by_record()))
+
+    def _by_record(self) -> Iterator[tuple[str, np.ndarray]]:
+        """The columns of `records` one by one: together they may be as large as the evidence."""
+        yield "id", self.evidence.ids
         if self.labels is not None:
-            columns["label"] = self.labels
+            yield "label", self.labels
         if self.members is not None:
-            columns["member"] = self.members
+            yield "member", self.members
         if self.surroundings is not None:
-            columns["degree"] = self.surroundings.degrees
+            yield "degree", self.surroundings.degrees
         if self.by_unit is not None:
-            columns["records"] = self.by_unit.units.sizes
+            yield "records", self.by_unit.units.sizes
         if self.risk is not None:
-            columns |= {"risk": self.risk.identified, "risk_by": self.risk.by, "risk_chance": self.risk.chance}
+            yield from {"risk": self.risk.identified, "risk_by": self.risk.by, "risk_chance": self.risk.chance}.items()
         if self.surroundings is not None and (exposed := self._exposed_by()) is not None:
-            columns["exposed_by"] = exposed
-        columns |= self.groups
+            yield "exposed_by", exposed
+        yield from self.groups.items()
         for name, outcome in self.outcomes.items():
-            columns[f"{name}_score"] = outcome.scores
+            yield f"{name}_score", outcome.scores
             if outcome.calibrated:
-                columns[f"{name}_posterior"] = outcome.scores
+                yield f"{name}_posterior", outcome.scores
             if (threshold := outcome.first_threshold) is not None:
-                columns[f"{name}_decision"] = outcome.flagged(threshold)
+                yield f"{name}_decision", outcome.flagged(threshold)
                 if outcome.flag_scores is not None:
-                    columns[f"{name}_flag_score"] = outcome.flag_scores
-            columns[f"{name}_rank"] = outcome.ranks
+                    yield f"{name}_flag_score", outcome.flag_scores
+            yield f"{name}_rank", outcome.ranks
             if (levels := outcome.discovery_levels) is not None:
-                columns[f"{name}_fdr"] = levels
+                yield f"{name}_fdr", levels
             if threshold is not None and outcome.stability is not None:
-                columns[f"{name}_stability"] = outcome.stability
-        return Table(columns)
+                yield f"{name}_stability", outcome.stability
 
     def _exposed_by(self) -> np.ndarray | None:
         """[N] by which kind of attack each node is flagged; None unless attacks of both kinds have a threshold."""
@@ -221,7 +224,7 @@ class AuditResult(AuditFindings):
 
     @functools.cached_property
     def _summary(self) -> Summary:
-        members, records, inside = self.members, self.records(), None
+        members, inside = self.members, None
         attacks = tuple(attack_figures(name, outcome, members) for name, outcome in self.outcomes.items())
         able = attackers(attacks)
         found, first, strongest = None, None, able[0].name
@@ -244,7 +247,7 @@ class AuditResult(AuditFindings):
             attacks=attacks,
             strongest=strongest,
             members=inside,
-            records=records.height,
+            records=len(self.evidence.ids),
             notes=notes(attacks, self.fprs, self.context, self.mismatch),
             top_records=Table({}),
             verdict_attack=found,
@@ -263,7 +266,7 @@ class AuditResult(AuditFindings):
         return dataclasses.replace(
             summary,
             verdict=verdict(found, self.context, self.privacy, partly=conclusion.partly, draw=self.declared),
-            top_records=Table({name: column[top] for name, column in records.items()} if len(top) else {}),
+            top_records=Table({name: column[top] for name, column in self._by_record()} if len(top) else {}),
             neighbourhoods=() if around is None else tuple(around.neighbourhood(int(at)) for at in top[:_DRAWN]),
             groups=groups,
             worst_cell=cell if conclusion.leak else None,

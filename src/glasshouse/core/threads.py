@@ -4,23 +4,52 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import mmap
 import threading
+import weakref
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, TypeVar
 
 import joblib
+import numpy as np
+from numpy.typing import NDArray
 from threadpoolctl import ThreadpoolController
 
 Found = TypeVar("Found")
 _MANY = 1 << 16  # records; with fewer, threads take longer to start than the work
 _VALUES = 1 << 15  # numbers of one block: a quarter of a megabyte, so that a block and what is made of it stay in cache
 _FEWEST = 256  # records of a block; with fewer, calls take longer than the work
+_MAPPED: weakref.WeakSet[mmap.mmap] = weakref.WeakSet()  # files whose content is not kept in memory
 _WORKING = threading.local()  # has an attribute in threads that work already
 
 
 def side_by_side(function: Callable[[Any], Found], items: Iterable[Any], *, records: int) -> list[Found]:
     """``function`` of each item, in the order of the items; on all cores if an item is about many records."""
-    return in_threads(function, items, jobs=1 if records < _MANY else -1)
+    if records < _MANY:
+        return [function(item) for item in items]
+
+    def handle(item: Any) -> Found:
+        found = function(item)
+        forget_mapped()
+        return found
+
+    return in_threads(handle, items)
+
+
+def leave_in_file(values: NDArray[Any]) -> None:
+    """Let no more of a mapped array be in memory than what is looked at; it can only be read from now on."""
+    base: Any = values
+    while isinstance(base, np.ndarray):
+        base = base.base
+    if isinstance(base, mmap.mmap) and hasattr(mmap, "MADV_DONTNEED"):
+        values.flags.writeable = False
+        _MAPPED.add(base)
+
+
+def forget_mapped() -> None:
+    """Take what was read of such arrays out of memory: the system has it at hand, or reads it again."""
+    for one in list(_MAPPED):
+        one.madvise(mmap.MADV_DONTNEED)
 
 
 def in_threads(function: Callable[[Any], Found], items: Iterable[Any], *, jobs: int = -1) -> list[Found]:

@@ -21,7 +21,7 @@ from glasshouse.core.errors import InputError
 from glasshouse.core.progress import showing
 from glasshouse.evaluation.metrics import DEFAULT_FPRS
 from glasshouse.evaluation.roc import SortedScores, allowed_wrong, checked
-from glasshouse.evaluation.thresholds import Scored, simulate
+from glasshouse.evaluation.thresholds import Scored, Simulation
 from glasshouse.evidence import Evidence, Kind, Mode
 from glasshouse.evidence.simulation import check_simulation
 
@@ -53,9 +53,9 @@ class AttackCache:
         settled = self.tuned(attack)
         key = _key(settled)
         if (found := self._simulated.get(key)) is None:
-            found = simulate(settled, seen_by(settled, self.view), progress=self.progress)
+            found = Simulation(attack=settled, view=seen_by(settled, self.view), progress=self.progress)
             if self.keep:
-                self._simulated[key] = found
+                found = self._simulated[key] = list(found)
         return found
 
 

@@ -16,7 +16,7 @@ from glasshouse.attacks.by_unit import ByUnit
 from glasshouse.core.arrays import BoolArray, FloatArray, Positions
 from glasshouse.core.errors import InputError
 from glasshouse.core.randomness import generator
-from glasshouse.core.threads import side_by_side
+from glasshouse.core.threads import cached_blocks, side_by_side
 from glasshouse.data.design import Draw
 from glasshouse.evaluation.metrics import ENOUGH_WRONG, Metrics, evaluate, verdict_rate
 from glasshouse.evaluation.roc import allowed_wrong, auc, checked
@@ -203,7 +203,9 @@ class _Attack:
 
 def _figures(attacks: Sequence[_Attack], members: BoolArray, allowed: Sequence[int]) -> FloatArray:
     """Figures of every attack for arrangements of members [B, N]: the rank sum, and members found; [B, figures]."""
-    sums = members.astype(np.float64) @ np.stack([attack.ranks for attack in attacks], axis=1)  # [B, attacks]
+    sums = np.zeros((len(members), len(attacks)))
+    for some in cached_blocks(members.shape[1], models=len(members)):  # whole and half numbers add up in any order
+        sums += members[:, some].astype(np.float64) @ np.stack([attack.ranks[some] for attack in attacks], axis=1)
     columns = []
     for place, attack in enumerate(attacks):
         columns += [sums[:, place], *(_found(attack, members, wrong) for wrong in allowed)]

@@ -13,7 +13,7 @@ from glasshouse.attacks.in_out_moments import panels
 from glasshouse.core.arrays import FloatArray
 from glasshouse.core.errors import InputError
 from glasshouse.evaluation.roc import auc
-from glasshouse.evaluation.thresholds import Scored, Threshold, rate_with_ties
+from glasshouse.evaluation.thresholds import Pair, Threshold, rate_with_ties
 from glasshouse.evidence import Evidence
 from glasshouse.evidence.simulation import left_out_models
 
@@ -79,10 +79,22 @@ class FewerReferences:
         )
 
 
+def strength(attack: Attack[Any], pair: Pair, fprs: Sequence[float]) -> float:
+    """The TPR on a simulated target at the largest rate, or the AUC, by the records that `compare_references` uses."""
+    some = slice(None, None, _step(attack, len(pair[0])))
+    scores, members = pair[0][some], pair[1][some]
+    return rate_with_ties(scores, members, max(fprs))[0] if fprs else auc(scores, members)
+
+
+def _step(attack: Attack[Any], records: int) -> int:
+    """Every how many records are compared: all of them where each has a prior of its own."""
+    return -(-records // _MOST) if np.ndim(getattr(attack, "prior", 0.5)) == 0 else 1
+
+
 def compare_references(
-    attack: Attack[Any], evidence: Evidence, scored: Scored, fprs: Sequence[float]
+    attack: Attack[Any], evidence: Evidence, strengths: Sequence[float], fprs: Sequence[float]
 ) -> FewerReferences | None:
-    """Score the first simulated targets, ``scored`` with all references, again with half of them.
+    """Score the first simulated targets again with half of the references; their `strength` with all is known.
 
     None for attacks that are not cheap, for pools without complementary pairs, and where so few references are refused.
     """
@@ -90,23 +102,18 @@ def compare_references(
     pairs = sorted({(int(left[0, 0]), int(left[-1, 0])) for left in sets if left.shape == (2, 1)})
     if len(pairs) < 3 or 2 * len(pairs) != evidence.models:
         return None
-    step = -(-evidence.records // _MOST)
-    if step > 1 and np.ndim(getattr(attack, "prior", 0.5)) == 0:  # a prior per record belongs to all records
+    if (step := _step(attack, evidence.records)) > 1:
         evidence = evidence.of_records(np.arange(0, evidence.records, step))
-        scored = [(scores[::step], members[::step]) for scores, members in scored]
-    again, losses, fewer = [], evidence.losses_alone(), fewer_references(evidence.models)
+    again, losses, fewer = list[float](), evidence.losses_alone(), fewer_references(evidence.models)
     for k in range(min(evidence.models, _TARGETS)):
         others = [pair for pair in pairs if k not in pair]
         rows = np.array(sorted(row for pair in others[: fewer // 2] for row in pair))
         try:
-            again.append((attack.score(losses.among(rows[:, None], model=k)), evidence.shadow_members[k]))
+            scores = attack.score(losses.among(rows[:, None], model=k))
         except InputError:
             return None
-    fpr = max(fprs, default=None)
-
-    def strengths(pairs: Scored) -> np.ndarray:
-        return np.array([auc(*pair) if fpr is None else rate_with_ties(*pair, fpr)[0] for pair in pairs])
-
-    full, half = strengths(scored[: len(again)]), strengths(again)
+        again.append(strength(attack, (scores, evidence.shadow_members[k]), fprs))
+    full, half = np.array(strengths[: len(again)]), np.array(again)
     error = float((full - half).std(ddof=1) / np.sqrt(len(again)))
+    fpr = max(fprs, default=None)
     return FewerReferences(evidence.models - 2, fewer, len(again), fpr, float(full.mean()), float(half.mean()), error)

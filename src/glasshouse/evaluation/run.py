@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
-import functools
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -23,23 +22,28 @@ from glasshouse.core.randomness import generator
 from glasshouse.data import Population
 from glasshouse.data.design import Draw
 from glasshouse.evaluation.best import AttackCache, Best
-from glasshouse.evaluation.checks.calibration import posterior_doubt
+from glasshouse.evaluation.checks.calibration import calibration_excess, posterior_doubt
 from glasshouse.evaluation.checks.random_members import few_columns
 from glasshouse.evaluation.intervals import SamplingIntervals
 from glasshouse.evaluation.metrics import Metrics, evaluate
-from glasshouse.evaluation.pool_size import FewerReferences, compare_references, stability
+from glasshouse.evaluation.pool_size import FewerReferences, compare_references, stability, strength
 from glasshouse.evaluation.thresholds import (
+    ConformalCounts,
+    NotSimulatedError,
+    Pair,
     Scored,
     SimulatedFigures,
+    SimulatedSummary,
     Threshold,
     ThresholdRule,
-    conformal_p_values,
     discovery_levels,
+    of_each,
     simulated_figures,
-    simulated_summaries,
+    simulating,
     thresholds_from,
 )
 from glasshouse.evidence import Evidence, PublicRecords
+from glasshouse.evidence.simulation import check_simulation
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,7 +93,7 @@ class AttackOutcome:
         """The threshold of the first wanted rate, by which records are decided; None if no wanted rate is reached."""
         return next((threshold for threshold in self.thresholds if not threshold.first), None)
 
-    @functools.cached_property
+    @property
     def discovery_levels(self) -> FloatArray | None:
         """[N] the smallest false-discovery rate at which each record is flagged; None without a threshold.
 
@@ -161,28 +165,29 @@ def run_attack(
     if members is not None:
         by_unit = isinstance(attack, ByUnit)
         metrics = evaluate(scores, members, fprs=fprs, confidence=confidence, draw=draw, units=by_unit)
-    simulated: Scored | None = None
+    expected = _prior_of(attack, view, prior)
+    mismatch = mismatch or bool(judgement.warning)  # what an attack learned from shadow models does not hold
+    found: _Simulated | None = None
     if fprs or members is not None:
         try:
-            simulated = cache.simulated(attack)
-        except InputError as error:  # the target could be scored, so only what simulated targets would say is missing
+            found = _simulated(attack, seen, cache, fprs, prior=expected)
+        except (
+            NotSimulatedError
+        ) as error:  # the target could be scored, so only what simulated targets would say is missing
             if fprs and len(view.shadow_members) >= 2:  # without a pool, one sentence for all attacks says so
                 reason = str(error).split(" Train ")[0].rstrip(".")  # how many to train is in the next sentence
                 notes.append(
                     f"{attack.name} has no threshold: {reason}. Simulated targets have two shadow models fewer than "
                     f"the target; train more shadow models."
                 )
-    expected = _prior_of(attack, view, prior)
     share = float(np.mean(np.asarray(expected)))
     non_members = len(scores) * (1 - share)
     options: dict[str, Any] = {"threshold": threshold, "confidence": confidence, "non_members": non_members}
-    mismatch = mismatch or bool(judgement.warning)  # what an attack learned from shadow models does not hold
-    summaries = None if simulated is None else simulated_summaries(simulated, fprs)
-    thresholds = () if simulated is None else thresholds_from(simulated, fprs, summaries=summaries, **options)
+    thresholds = () if found is None else thresholds_from(found.scored, fprs, summaries=found.summaries, **options)
     doubt = ""
     if attack.posterior:
         unlike = "the target is unlike the shadow models"
-        doubt = unlike if mismatch else posterior_doubt(scores, simulated, prior=expected)
+        doubt = unlike if mismatch else posterior_doubt(scores, () if found is None else found.excess, prior=expected)
     note_work("An attack had been run.")
     outcome = AttackOutcome(
         attack,
@@ -193,24 +198,52 @@ def run_attack(
         " ".join(filter(None, notes)),
         {**judgement.details, **_sampler_figures(judgement, members)},
         judgement.queries,
-        None if summaries is None else simulated_figures(summaries),
+        None if found is None else simulated_figures(found.summaries),
         doubt,
         thresholds if mismatch else (),
         picked="" if pick is None else pick.name,
     )
-    if simulated is None:
+    if found is None:
         return outcome
-    flag_scores = attack.flag_scores(seen)
     outcome = dataclasses.replace(
         outcome,
-        flag_scores=flag_scores,
+        flag_scores=found.flag_scores,
         prior=share,
-        p_values=conformal_p_values(flag_scores, simulated),
-        fewer=compare_references(attack, seen, simulated, fprs),
+        p_values=found.counts.p_values(),
+        fewer=compare_references(attack, seen, found.strengths, fprs),
     )
-    pick = simulated = None  # as large as the evidence, and not needed any more
+    pick = found = None  # they may be as large as the evidence, and are not needed any more
     first = outcome.first_threshold
     return outcome if first is None else dataclasses.replace(outcome, stability=stability(attack, seen, first))
+
+
+class _Simulated(NamedTuple):
+    """What simulated targets say about an attack and its scores of the target."""
+
+    scored: Scored
+    flag_scores: FloatArray  # [N] of the target
+    counts: ConformalCounts
+    summaries: list[SimulatedSummary]
+    excess: list[float]  # of their calibration errors; 0 of scores that are not probabilities
+    strengths: list[float]  # as `compare_references` needs them
+
+
+def _simulated(
+    attack: Attack[Any], seen: Any, cache: AttackCache, fprs: Sequence[float], *, prior: float | ArrayLike
+) -> _Simulated:
+    """Score the simulated targets, and look at each only once: together their scores are as large as the evidence."""
+    with simulating():
+        check_simulation(len(seen.shadow_members))
+        scored, flag_scores = cache.simulated(attack), attack.flag_scores(seen)
+    counts = ConformalCounts(flag_scores)
+
+    def look(pair: Pair) -> tuple[SimulatedSummary, float, float]:
+        counts.add(pair)
+        excess = calibration_excess(*pair, prior=prior) if attack.posterior else 0.0
+        return SimulatedSummary.of(pair, fprs), excess, strength(attack, pair, fprs)
+
+    summaries, excess, strengths = map(list, zip(*of_each(look, scored), strict=True))
+    return _Simulated(scored, flag_scores, counts, summaries, excess, strengths)
 
 
 def _prior_of(attack: Attack[Any], view: View, prior: float | ArrayLike) -> float | ArrayLike:

@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import islice
 from threading import Lock
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -18,17 +20,66 @@ from scipy.stats import betabinom
 from scipy.stats import t as student
 
 from glasshouse.attacks.attack import Attack, View
+from glasshouse.attacks.in_out_moments import sets_at_once
 from glasshouse.core.arrays import BoolArray, FloatArray, IntArray
+from glasshouse.core.errors import InputError
 from glasshouse.core.progress import track
 from glasshouse.core.threads import side_by_side
 from glasshouse.evaluation.intervals import Interval, clopper_pearson
 from glasshouse.evaluation.privacy.bounds import shares_right
-from glasshouse.evaluation.roc import SortedScores, checked
+from glasshouse.evaluation.roc import SortedScores, allowed_wrong, checked
 
-Scored = Sequence[tuple[FloatArray, BoolArray]]  # scores [N] and members [N] of each simulated target
+Pair = tuple[FloatArray, BoolArray]  # scores [N] and members [N] of a simulated target
+Scored = Iterable[Pair]  # of each; some are made anew whenever they are asked for
+Found = TypeVar("Found")
+_MARGIN, _KEPT = 4, 50_000  # scores of non-members: times those above a wanted rate, and at least
 
 
-@dataclass(frozen=True, kw_only=True)
+class NotSimulatedError(InputError):
+    """Why an attack cannot score the simulated targets of a pool."""
+
+
+@contextmanager
+def simulating() -> Iterator[None]:
+    """Around what an attack does with simulated targets, apart from what is done with their scores."""
+    try:
+        yield
+    except InputError as error:
+        raise NotSimulatedError(*error.faults) from error
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Simulation:
+    """Every simulated target, scored by an attack that is tuned for the pool, anew for each look at all of them.
+
+    Together the scores would be as large as the losses.
+    """
+
+    attack: Attack[Any]
+    view: Any
+    progress: bool | None = False
+
+    def __iter__(self) -> Iterator[Pair]:
+        label = f"Simulated targets of {self.attack.name}"
+        targets = len(self.view.shadow_members)
+        with simulating():
+            every = self.attack.simulated_scores(self.view)
+            yield from track(every, total=targets, label=label, unit="targets", show=self.progress)
+
+
+def of_each(look: Callable[[Pair], Found], scored: Scored) -> list[Found]:
+    """What a look finds at each simulated target; of many records few targets are in memory at once."""
+    found, targets = list[Found](), iter(scored)
+    for first in targets:
+        records = len(first[0])
+        some = [first, *islice(targets, 2 * sets_at_once(records) - 1)]
+        del first
+        found += side_by_side(look, some, records=records)
+        some.clear()  # before the next are made
+    return found
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
 class SimulatedSummary:
     """An attack on one simulated target. Its curve would take three times the memory of its scores."""
 
@@ -38,25 +89,37 @@ class SimulatedSummary:
     cuts: tuple[float, ...]  # for each wanted rate, the lowest score that keeps it
     first_fpr: float  # the smallest false-positive rate that any threshold reaches
     shares_right: tuple[float, ...]  # shares of right guesses, for each way to guess that a bound on ε may use
+    highest: FloatArray  # [H] the highest scores of non-members, rising: more than the wanted rates allow
+    non_members: int  # how many there are
 
-
-def simulated_summaries(scored: Scored, fprs: Sequence[float]) -> list[SimulatedSummary]:
-    """Each simulated target in a few numbers, on all cores."""
-
-    def summary(pair: tuple[FloatArray, BoolArray]) -> SimulatedSummary:
+    @classmethod
+    def of(cls, pair: Pair, fprs: Sequence[float]) -> SimulatedSummary:
+        """From the scores and members of the target, at the wanted rates."""
         values, mask = checked(*pair)
         ordered = SortedScores.of(values, mask)
-        rates = [ordered.rate_at(fpr) for fpr in fprs]
-        return SimulatedSummary(
+        rates, outside = [ordered.rate_at(fpr) for fpr in fprs], ordered.outside
+        kept = max(_KEPT, _MARGIN * allowed_wrong(max(fprs, default=0.0), len(outside)))
+        return cls(
             auc=ordered.area,
             rates=tuple(rate for rate, _ in rates),
             reached=tuple(reached for _, reached in rates),
             cuts=tuple(ordered.cut_at(fpr) for fpr in fprs),
             first_fpr=ordered.first_fpr,
             shares_right=shares_right(values, mask, ordered=ordered),
+            highest=outside[-kept:].copy(),
+            non_members=len(outside),
         )
 
-    return side_by_side(summary, scored, records=len(scored[0][0]) if len(scored) else 0)
+    def false_alarms(self, cut: float) -> int | None:
+        """How many non-members score at least this; None if that are more than are kept."""
+        if len(self.highest) < self.non_members and self.highest[0] >= cut:
+            return None
+        return len(self.highest) - int(np.searchsorted(self.highest, cut))
+
+
+def simulated_summaries(scored: Scored, fprs: Sequence[float]) -> list[SimulatedSummary]:
+    """Each simulated target in a few numbers, on all cores."""
+    return of_each(lambda pair: SimulatedSummary.of(pair, fprs), scored)
 
 
 ThresholdRule = Literal["mean", "max"]
@@ -104,22 +167,8 @@ def estimate_thresholds(
         True
     """
     attack = attack.tuned(view)  # a threshold belongs to one setting
-    return thresholds_from(simulate(attack, view, progress=progress), fprs, threshold=threshold, confidence=confidence)
-
-
-def simulate(attack: Attack[Any], view: View, *, progress: bool | None = False) -> Scored:
-    """Scores [N] and members [N] of every simulated target, by an attack that is tuned for the pool."""
-    targets, label = len(view.shadow_members), f"Simulated targets of {attack.name}"
-    every = track(attack.simulated_scores(view), total=targets, label=label, unit="targets", show=progress)
-    whole, found = np.empty((0, 0)), list[tuple[FloatArray, BoolArray]]()
-    for scores, members in every:
-        if not found:  # one array, which goes back to the system as a whole when it is not needed any more
-            whole = np.empty((targets, len(scores)))
-        if len(found) < targets:
-            whole[len(found)] = scores
-            scores = whole[len(found)]
-        found.append((scores, members))
-    return found
+    scored = Simulation(attack=attack, view=view, progress=progress)
+    return thresholds_from(scored, fprs, threshold=threshold, confidence=confidence)
 
 
 def thresholds_from(
@@ -135,7 +184,7 @@ def thresholds_from(
     options: dict[str, Any] = {"threshold": threshold, "confidence": confidence, "non_members": non_members}
     summaries = simulated_summaries(scored, fprs) if summaries is None else summaries
     found = [
-        threshold_from(scored, fpr, own=np.array([one.cuts[place] for one in summaries]), **options)
+        threshold_from(scored, fpr, summaries=summaries, place=place, **options)
         for place, fpr in enumerate(fprs)
         if any(one.reached[place] for one in summaries)
     ]
@@ -149,28 +198,28 @@ def threshold_from(
     scored: Scored,
     fpr: float,
     *,
-    own: FloatArray | None = None,
+    summaries: Sequence[SimulatedSummary] | None = None,
+    place: int = 0,
     threshold: ThresholdRule = "mean",
     confidence: float = 0.95,
     non_members: float | None = None,
 ) -> Threshold:
-    """A threshold from simulated targets that are scored already; ``own`` are their thresholds [T], if known."""
-    if own is None:
-        own = np.array([SortedScores.of(*checked(*pair)).cut_at(fpr) for pair in scored])
-
-    def false_alarms(at: int) -> int:
-        scores, members = scored[at]
-        return int(np.count_nonzero((scores >= _agreed(np.delete(own, at), threshold)) > members))
-
-    false = np.array(side_by_side(false_alarms, range(len(own)), records=len(scored[0][0])))
-    others = np.array([len(members) - np.count_nonzero(members) for _, members in scored])
+    """A threshold from simulated targets; ``summaries`` have the rate at this ``place``, if they are known."""
+    summaries = simulated_summaries(scored, [fpr]) if summaries is None else summaries
+    own = np.array([one.cuts[place] for one in summaries])
+    cuts = [_agreed(np.delete(own, at), threshold) for at in range(len(own))]
+    counts = [one.false_alarms(cut) for one, cut in zip(summaries, cuts, strict=True)]
+    if None in counts:  # the targets differ much: all of their scores are needed once more
+        pairs = zip(scored, cuts, strict=True)
+        counts = [int(np.count_nonzero((scores >= cut) > members)) for (scores, members), cut in pairs]
+    false, others = np.array(counts), np.array([one.non_members for one in summaries])
     return Threshold(
         wanted=fpr,
         value=_agreed(own, threshold),
         rule=threshold,
         expected_fpr=float(np.mean(false / others)),
         interval=predicted_rate(false, others, confidence=confidence, non_members=non_members),
-        simulated=len(scored),
+        simulated=len(summaries),
     )
 
 
@@ -300,27 +349,36 @@ def _ratio_interval(hits: int, inside: int, wrong: int, outside: int) -> Interva
 DISCOVERY_LEVEL = 0.1  # the share of wrongly flagged records that a report allows
 
 
-def conformal_p_values(scores: FloatArray, scored: Scored) -> FloatArray:
-    """[N] how rare each score would be for a non-member: (1 + #{simulated non-members ≥ s}) / (1 + #).
+class ConformalCounts:
+    """How many simulated non-members reach each of the scores [N] of a target, counted target by target."""
 
-    The calibration sample is that of all simulated targets (Bates, Candès, Lei, Romano, Sesia 2023).
-    """
-    order = np.argsort(scores)
-    asked = scores[order]
-    ending = np.zeros(len(scores) + 1, dtype=np.int64)  # how many non-members reach exactly so many of these scores
+    def __init__(self, scores: FloatArray) -> None:
+        self._scores, self._asked, self._count, self._lock = scores, np.sort(scores), 0, Lock()
+        self._ending = np.zeros(len(scores) + 1, dtype=np.int64)  # how many reach exactly so many of these scores
 
-    def of_target(pair: tuple[FloatArray, BoolArray]) -> int:
+    def add(self, pair: Pair) -> None:
+        """Count those of one more simulated target."""
         others = np.sort(pair[0][~pair[1]])  # sorted: the next search then starts in what the cache still holds
-        found = np.bincount(np.searchsorted(asked, others, side="right"), minlength=len(ending))
-        with lock:  # one sum for all, so that no [K, N] copy is made; whole numbers add up in any order
-            np.add(ending, found, out=ending)
-        return len(others)
+        found = np.bincount(np.searchsorted(self._asked, others, side="right"), minlength=len(self._ending))
+        with self._lock:  # one sum for all, so that no [K, N] copy is made; whole numbers add up in any order
+            self._ending += found
+            self._count += len(others)
 
-    lock = Lock()
-    count = sum(side_by_side(of_target, scored, records=len(scores)))
-    levels = np.empty(len(scores))
-    levels[order] = (1 + count - np.cumsum(ending)[:-1]) / (1 + count)
-    return levels
+    def p_values(self) -> FloatArray:
+        """[N] how rare each score would be for a non-member: (1 + #{simulated non-members ≥ s}) / (1 + #).
+
+        The calibration sample is that of all simulated targets (Bates, Candès, Lei, Romano, Sesia 2023).
+        """
+        levels = np.empty(len(self._scores))
+        levels[np.argsort(self._scores)] = (1 + self._count - np.cumsum(self._ending)[:-1]) / (1 + self._count)
+        return levels
+
+
+def conformal_p_values(scores: FloatArray, scored: Scored) -> FloatArray:
+    """[N] the `ConformalCounts.p_values` of a target's scores by all simulated targets."""
+    counts = ConformalCounts(scores)
+    of_each(counts.add, scored)
+    return counts.p_values()
 
 
 def discovery_levels(p_values: ArrayLike, *, prior: float = 0.0) -> FloatArray:

@@ -14,6 +14,7 @@ from glasshouse.core.arrays import BoolArray, FloatArray, Floats, IntArray, Text
 from glasshouse.core.errors import InputError, raise_faults
 from glasshouse.core.numerics import check_finite, loss_to_margin
 from glasshouse.core.randomness import generator
+from glasshouse.core.threads import forget_mapped
 from glasshouse.data import Units, as_ids, as_members
 from glasshouse.data.units import as_units
 from glasshouse.evidence.parts import PartLosses
@@ -300,8 +301,9 @@ class Evidence:
         """The evidence about some of the records, by mask [N] or by position."""
         at = np.flatnonzero(rows) if rows.dtype == np.bool_ else rows
         held = {name: value for name, value in vars(self).items() if isinstance(value, np.ndarray)}
-        # `take` keeps the order in memory, on which the last bits of sums depend
-        taken: dict[str, Any] = {name: value.take(at, axis=int(name in _BY_MODEL)) for name, value in held.items()}
+        taken: dict[str, Any] = {
+            name: _of_models(value, at) if name in _BY_MODEL else value[at] for name, value in held.items()
+        }
         taken |= {"unit": None if self.unit is None else self.unit.at(at)}
         return self._part(**taken, parts=None if self.parts is None else self.parts.of_records(at))
 
@@ -373,6 +375,15 @@ class Evidence:
                 f"needs {models} ({int(short.sum())} such records). Train more shadow models, in pairs, or "
                 f"use {other}."
             )
+
+
+def _of_models(values: NDArray[Any], at: NDArray[Any]) -> NDArray[Any]:
+    """Values [K, N, …] at some of the records, model by model: little of a mapped array is in memory at once."""
+    found = np.empty((len(values), len(at), *values.shape[2:]), dtype=values.dtype)
+    for part, one in zip(found, values, strict=True):
+        part[...] = one[at]
+        forget_mapped()
+    return found
 
 
 def checked_losses(losses: FloatArray, ids: TextArray, *, place: str) -> FloatArray:

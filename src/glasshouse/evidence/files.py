@@ -9,6 +9,7 @@ import numpy as np
 
 from glasshouse.core.arrays import BoolArray, FloatArray, TextArray
 from glasshouse.core.errors import InputError, placed
+from glasshouse.core.threads import forget_mapped, leave_in_file
 from glasshouse.data import as_ids, as_members
 from glasshouse.evidence.evidence import Evidence
 from glasshouse.evidence.parts import PartLosses
@@ -76,7 +77,9 @@ def read_evidence(path: Path | str) -> EvidenceFile:
         )
     if path.suffix not in (".npz", ".csv", ".parquet"):
         raise InputError(f"{path}: {path.suffix or 'no'} ending; evidence is read from .npz, .csv or .parquet.")
-    arrays = read_npz(path, known=_KNOWN, mapped={*_PARTS} - {"part_offsets"}) if path.suffix == ".npz" else None
+    arrays = read_npz(path, known=_KNOWN, mapped=_KNOWN - {"part_offsets"}) if path.suffix == ".npz" else None
+    for values in (arrays or {}).values():
+        leave_in_file(values)
     columns = read_text_table(path).columns if arrays is None else {}
     with guarded(path, what="a file of evidence"), placed(path):
         return _evidence_of(tidy_arrays(columns) if arrays is None else arrays)
@@ -151,6 +154,7 @@ def _evidence_of(arrays: Arrays) -> EvidenceFile:
         _check_parts(sums, target, shadow, ids, arrays)
     elif not residuals:  # losses of a regression have no steps: an error of 0 is no vote
         given = outputs_to_losses(kind, target, shadow, labels, ids)
+        forget_mapped()  # all of them were looked at
     evidence = Evidence(
         **given,
         shadow_members=shadow_members,

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import ctypes
 import re
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 
 from glasshouse.core.errors import InputError, shortened
@@ -14,6 +15,7 @@ _LIMIT: ContextVar[int] = ContextVar("memory limit", default=DEFAULT_LIMIT)
 _BOUNDED: ContextVar[bool] = ContextVar("whether the process has a hard limit", default=False)
 _SIGNS = ("can't start new thread", "can't allocate memory", "Cannot allocate memory")
 _UNITS = {"": 1, "k": 2**10, "m": 2**20, "g": 2**30, "t": 2**40}
+_ARENA_MAX = -8  # a parameter of glibc's malloc
 _SIZE = re.compile(r"(\d{1,12}(?:\.\d{1,6})?)\s*([kmgt]?)(?:i?b)?", re.IGNORECASE)
 
 
@@ -35,6 +37,15 @@ def memory_limit(most: int | str) -> Iterator[None]:
         yield
     finally:
         _LIMIT.reset(token)
+
+
+def one_heap() -> None:
+    """Let all threads of this process share one heap, where glibc allows it: what one of them frees, others use.
+
+    It must come before libraries start threads.
+    """
+    with suppress(AttributeError, OSError, TypeError):
+        ctypes.CDLL(None).mallopt(_ARENA_MAX, 1)
 
 
 @contextmanager

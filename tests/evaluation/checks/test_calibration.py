@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -13,7 +15,7 @@ from glasshouse.attacks.learners import Boosted
 from glasshouse.attacks.prior import prior_weights
 from glasshouse.core.arrays import BoolArray, FloatArray
 from glasshouse.evaluation import run_attack
-from glasshouse.evaluation.checks.calibration import binned, calibration_floor, posterior_doubt
+from glasshouse.evaluation.checks.calibration import binned, calibration_excess, calibration_floor, posterior_doubt
 from tests.strategies import gaussian_evidence
 
 SMALL = Boosted(rounds=20, fits=1, leaves=15)
@@ -44,6 +46,10 @@ def test_weights_count_records_as_often_as_copies() -> None:
     assert binned(posteriors, members, times.astype(float)).error == pytest.approx(copied)
 
 
+def _excess(scored: Sequence[tuple[FloatArray, BoolArray]], prior: float) -> list[float]:
+    return [calibration_excess(*pair, prior=prior) for pair in scored]
+
+
 @pytest.mark.parametrize("prior", [0.1, 0.5])
 def test_true_posteriors_are_believed_and_too_sure_ones_are_not(prior: float) -> None:
     """Simulated targets have half of the records; their scores are for another prior. Thirty pools."""
@@ -57,9 +63,9 @@ def test_true_posteriors_are_believed_and_too_sure_ones_are_not(prior: float) ->
             scored.append((expit(ratio + logit(prior)), members))
         members = random.random(1000) < prior
         target = random.normal(np.where(members, 0.5, -0.5)) + logit(prior)
-        doubts += bool(posterior_doubt(expit(target), scored, prior=prior))
+        doubts += bool(posterior_doubt(expit(target), _excess(scored, prior), prior=prior))
         surer = [(expit(2 * logit(one) - logit(prior)), who) for one, who in scored]
-        too_sure += bool(posterior_doubt(expit(2 * target - logit(prior)), surer, prior=prior))
+        too_sure += bool(posterior_doubt(expit(2 * target - logit(prior)), _excess(surer, prior), prior=prior))
     assert doubts <= 3
     assert too_sure == 30
 
@@ -67,9 +73,9 @@ def test_true_posteriors_are_believed_and_too_sure_ones_are_not(prior: float) ->
 def test_a_mean_far_from_the_prior_is_not_believed() -> None:
     random = np.random.default_rng(0)
     scored = [(one, random.random(2000) < one) for one in random.random((6, 2000))]
-    assert posterior_doubt(random.random(2000), scored) == ""
-    assert "their mean on this target is 0.3" in posterior_doubt(random.random(2000) ** 2, scored)
-    assert "no simulated target" in posterior_doubt(random.random(2000), None)
+    assert posterior_doubt(random.random(2000), _excess(scored, 0.5)) == ""
+    assert "their mean on this target is 0.3" in posterior_doubt(random.random(2000) ** 2, _excess(scored, 0.5))
+    assert "no simulated target" in posterior_doubt(random.random(2000), [])
 
 
 def unlike(evidence: Evidence) -> Evidence:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -15,7 +16,6 @@ from glasshouse.attacks.prior import prior_weights
 from glasshouse.core.arrays import BoolArray, FloatArray, IntArray
 from glasshouse.core.numerics import loss_to_margin
 from glasshouse.core.threads import side_by_side
-from glasshouse.evaluation.thresholds import Scored
 from glasshouse.evidence import Evidence
 from glasshouse.evidence.simulation import at_rows
 
@@ -73,21 +73,20 @@ def calibration_floor(posteriors: FloatArray, *, prior: float | ArrayLike = 0.5,
     return float(np.minimum(np.sqrt(2 / np.pi * variances), rare).sum() / total)
 
 
-def posterior_doubt(scores: FloatArray, scored: Scored | None, *, prior: float | ArrayLike = 0.5) -> str:
+def calibration_excess(posteriors: FloatArray, members: BoolArray, *, prior: float | ArrayLike = 0.5) -> float:
+    """By how much the calibration error of a simulated target [N], weighted to the prior, is above that of chance."""
+    error = binned(posteriors, members, prior_weights(members, prior)).error
+    return error - calibration_floor(posteriors, prior=prior, share=float(members.mean()))
+
+
+def posterior_doubt(scores: FloatArray, excess: Sequence[float], *, prior: float | ArrayLike = 0.5) -> str:
     """Why scores [N] that are meant as probabilities of membership are not calibrated; empty if they are.
 
-    On simulated targets, weighted to the prior (one number, or one per record), the calibration error must be at most
-    0.01 above what chance gives; and the mean of the target's posteriors must be the prior, with the same tolerance.
+    The `calibration_excess` of simulated targets must be at most 0.01; and the mean of the target's posteriors must be
+    the prior (one number, or one per record), with the same tolerance.
     """
-    if not scored:
+    if not excess:
         return "no simulated target can show whether they are calibrated"
-
-    def excess_of(pair: tuple[FloatArray, BoolArray]) -> float:
-        one, members = pair
-        error = binned(one, members, prior_weights(members, prior)).error
-        return error - calibration_floor(one, prior=prior, share=float(members.mean()))
-
-    excess = side_by_side(excess_of, scored, records=len(scores))
     above = float(np.mean(excess)) + float(np.std(excess, ddof=1)) / np.sqrt(len(excess))
     if above > LARGEST_EXCESS:
         return (

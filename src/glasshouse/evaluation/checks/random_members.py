@@ -195,7 +195,7 @@ def columns_of(
     at = rows if known.audited is None else known.audited[rows]
     features, answers = [np.empty((len(rows), 0))], [np.empty((len(rows), 0))]
     if evidence.models:
-        margins = loss_to_margin(evidence.shadow_loss[:, rows])
+        margins = loss_to_margin(np.asfortranarray(evidence.of_records(rows).shadow_loss))
         answers += [np.column_stack([margins.mean(axis=0), margins.std(axis=0)])]
     if evidence.shadow_logits is not None and evidence.models:
         features += [few_columns(evidence.shadow_logits[:, rows].mean(axis=0), random)]
