@@ -117,7 +117,7 @@ class Twice(Plain):
 
 def test_more_simulated_targets_than_models_are_taken() -> None:
     evidence, _ = gaussian_evidence(records=50, models=4, shift=1.5, seed=0)
-    found = AttackCache(evidence).simulated(Twice())
+    found = list(AttackCache(evidence).simulated(Twice()))
     assert len(found) == 8
     for number, (scores, members) in enumerate(found):
         assert (scores == -evidence.shadow_loss[number % 4]).all()

@@ -145,7 +145,8 @@ def test_the_usual_attack_stays_unless_another_finds_clearly_more_on_the_same_ta
 
 def test_only_targets_that_both_attacked_are_compared() -> None:
     """A usual attack that judged two of six targets is compared on those two."""
-    attack, scored = found(np.full(6, 0.3))()
+    attack, every = found(np.full(6, 0.3))()
+    scored = list(every)
     level = np.array([0.1, 0.1, 0.9, 0.9, 0.9, 0.9])
     worse = found(level, 1)
     assert pick_best({"usual": lambda: (attack, scored), "worse": worse}, [0.01], usual="usual").name == "worse"
