@@ -130,7 +130,7 @@ def test_a_declared_draw_gets_a_verdict_and_its_evidence() -> None:
     result = audited("units", age=True)
     summary = result.summary()  # type: ignore[attr-defined]
     assert summary.conclusion.leak is True
-    assert summary.draw.contradicted
+    assert summary.declared.contradicted
     assert "1 of 2\u00a0000 cases" in summary.verdict  # members are the first half, and labels say so
     assert "speaks against the declared draw" in summary.verdict
 

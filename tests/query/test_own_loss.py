@@ -91,7 +91,7 @@ def test_populations_and_questions_must_fit() -> None:
     with pytest.raises(InputError, match="a regression has its own likelihood"):
         real = Population(np.ones((4, 1)), [0.1, 0.2, 0.3, 0.4], regression=True)
         audit(real, members=[1, 1, 0, 0], trainer=trainer, loss=MultiLabelLoss())
-    with pytest.raises(InputError, match="one row per record"):
+    with pytest.raises(InputError, match="3 records but 2 outcomes; give one per record"):
         Population.for_loss(np.ones((3, 2)), np.ones((2, 2)))
     with pytest.raises(InputError, match="cannot attack a loss of your own"):
         audit(population, members=members, trainer=trainer, loss=MultiLabelLoss(), attacks=["class-loss"], shadows=4)

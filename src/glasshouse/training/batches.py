@@ -123,14 +123,17 @@ def spread(
     Torch's own threads wait for each other at every operation, also for a core that another program uses; groups wait
     for each other only once, at the end.
     """
-    if device.type == "cpu":
-        workers = min(workers or torch.get_num_threads(), len(groups))
+    workers = min(workers or torch.get_num_threads(), len(groups))
+    if device.type != "cpu":
+        found = [work(group) for group in groups]
+    elif workers < 2:  # a user's own module is asked by the thread that asks
+        with one_thread_per_operation():
+            found = [work(group) for group in groups]
+    else:
         # each worker must set it too: OpenMP counts threads for each calling thread, and would start as many again
-        pool = ThreadPoolExecutor(max(1, workers), initializer=torch.set_num_threads, initargs=(1,))
+        pool = ThreadPoolExecutor(workers, initializer=torch.set_num_threads, initargs=(1,))
         with one_thread_per_operation(), pool:
             found = list(pool.map(work, groups))
-    else:
-        found = [work(group) for group in groups]
     numbers, results = itertools.chain(*groups), itertools.chain(*found)
     return [one for _, one in sorted(zip(numbers, results, strict=True), key=lambda pair: pair[0])]
 

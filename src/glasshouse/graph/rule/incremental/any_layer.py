@@ -200,7 +200,9 @@ class KeptUnknown:
         layer, ball, rings = self.layer, step.ball, step.rings
         limit = self.limit if self.inputs.is_cuda else min(self.limit, _NEAR)
         width = (sum(layer.widths) + layer.width + layer.inside) * self.made.element_size()
-        how: dict[str, Any] = {"hops": layer.hops, "degrees": layer.beyond, "counted": layer.beyond == 1}
+        # a whole model is asked about nothing that is not in the graph, so no rows stand in for the outermost senders
+        counted = layer.beyond == 1 and layer.classes is None
+        how: dict[str, Any] = {"hops": layer.hops, "degrees": layer.beyond, "counted": counted}
         if layer.shares_senders:  # whole rows are packed, not whole targets: a row's net has all that the row sees
             cost = self._seen[ball.node] * (_VALUES * width + 64)
             for rows in slices_within(cost, limit if rings.splits else math.inf):
