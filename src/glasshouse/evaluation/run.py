@@ -171,9 +171,7 @@ def run_attack(
     if fprs or members is not None:
         try:
             found = _simulated(attack, seen, cache, fprs, prior=expected)
-        except (
-            NotSimulatedError
-        ) as error:  # the target could be scored, so only what simulated targets would say is missing
+        except NotSimulatedError as error:  # the target was scored: only what simulated targets say is missing
             if fprs and len(view.shadow_members) >= 2:  # without a pool, one sentence for all attacks says so
                 reason = str(error).split(" Train ")[0].rstrip(".")  # how many to train is in the next sentence
                 notes.append(

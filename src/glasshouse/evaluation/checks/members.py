@@ -92,9 +92,9 @@ def doubtful_members(evidence: Evidence, members: BoolArray) -> tuple[str, ...]:
 def same_models(evidence: Evidence) -> tuple[str, ...]:
     """A warning if shadow models that were trained on different records answer exactly alike."""
     losses = evidence.shadow_loss
-    if (
-        len(losses) < 2 or not np.ptp(losses[0]) or any((one != losses[0]).any() for one in losses[1:])
-    ):  # the same answer for all says nothing
+    if len(losses) < 2 or not np.ptp(losses[0]):  # the same answer for all says nothing
+        return ()
+    if any((one != losses[0]).any() for one in losses[1:]):
         return ()
     return (
         "Shadow models that were trained on different records answer exactly alike: does the training function use its "
