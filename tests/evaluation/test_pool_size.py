@@ -94,3 +94,17 @@ def test_an_outcome_has_p_values_and_steadiness_that_do_not_depend_on_the_member
     assert outcome.p_values is None
     assert outcome.discovery_levels is None
     assert outcome.stability is None
+
+
+@pytest.mark.parametrize("models", [4, 8])
+def test_every_second_record_may_be_a_member(models: int) -> None:
+    """Of more than 100 000 records every second is compared, and these may all be members."""
+    random = np.random.default_rng(0)
+    half = np.array([random.permutation(100_002) % 2 == 0 for _ in range(models // 2)])
+    half[0] = np.arange(100_002) % 2 == 0
+    members = np.stack([half, ~half], axis=1).reshape(models, -1)
+    losses = random.random(members.shape) + ~members
+    evidence = Evidence(target_loss=losses[0], shadow_loss=losses, shadow_members=members)
+    outcome = run_attack(create("base"), evidence, fprs=[0.01])
+    assert outcome.fewer is None
+    assert outcome.thresholds

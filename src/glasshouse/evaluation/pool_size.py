@@ -80,9 +80,14 @@ class FewerReferences:
 
 
 def strength(attack: Attack[Any], pair: Pair, fprs: Sequence[float]) -> float:
-    """The TPR on a simulated target at the largest rate, or the AUC, by the records that `compare_references` uses."""
+    """The TPR on a simulated target at the largest rate, or the AUC, by the records that `compare_references` uses.
+
+    NaN where these are all members or all non-members, as every second record may be.
+    """
     some = slice(None, None, _step(attack, len(pair[0])))
     scores, members = pair[0][some], pair[1][some]
+    if members.all() or not members.any():
+        return float("nan")
     return rate_with_ties(scores, members, max(fprs))[0] if fprs else auc(scores, members)
 
 
@@ -96,7 +101,8 @@ def compare_references(
 ) -> FewerReferences | None:
     """Score the first simulated targets again with half of the references; their `strength` with all is known.
 
-    None for attacks that are not cheap, for pools without complementary pairs, and where so few references are refused.
+    None for attacks that are not cheap, for pools without complementary pairs, where so few references are refused, and
+    where the compared records are of one kind.
     """
     sets = left_out_models(evidence.shadow_members) if is_cheap(attack) else []
     pairs = sorted({(int(left[0, 0]), int(left[-1, 0])) for left in sets if left.shape == (2, 1)})
@@ -114,6 +120,8 @@ def compare_references(
             return None
         again.append(strength(attack, (scores, evidence.shadow_members[k]), fprs))
     full, half = np.array(strengths[: len(again)]), np.array(again)
+    if np.isnan(full).any() or np.isnan(half).any():
+        return None
     error = float((full - half).std(ddof=1) / np.sqrt(len(again)))
     fpr = max(fprs, default=None)
     return FewerReferences(evidence.models - 2, fewer, len(again), fpr, float(full.mean()), float(half.mean()), error)
